@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -78,9 +79,9 @@ func TestErrorAgainstLabels(t *testing.T) {
 				t.Fatalf("error %v, want a limit: %v", err, rises)
 			}
 			for _, e := range verified.Engines {
-				want := registry.VerdictPass
+				want := evidence.VerdictPass
 				if rises && strings.HasSuffix(e.Label, "int8") {
-					want = registry.VerdictFail
+					want = evidence.VerdictFail
 				}
 				if e.Parity.Verdict != want {
 					t.Errorf("%s: %s, %v; want %s", e.Label, e.Parity.Verdict, e.Parity.Reasons, want)
@@ -106,7 +107,7 @@ func TestBoundsAreTheSameAgain(t *testing.T) {
 	w := setup(t, 1.51)
 	w.priced(t)
 	built := w.built(t, pricedSpec("{metric: mae, max: 5, drop: {max: 90%}}"), build.Options{})
-	var first []registry.Check
+	var first []evidence.Check
 	for range 2 {
 		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if err != nil {
@@ -136,7 +137,7 @@ func TestRegressionOfTheFirstRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range verified.Engines {
-		if e.Parity.Verdict != registry.VerdictPass || e.Parity.Current != nil || len(e.Parity.Reasons) > 0 {
+		if e.Parity.Verdict != evidence.VerdictPass || e.Parity.Current != nil || len(e.Parity.Reasons) > 0 {
 			t.Errorf("%s: %s %v beside %+v, want a pass beside nothing", e.Label, e.Parity.Verdict, e.Parity.Reasons, e.Parity.Current)
 		}
 	}
@@ -245,7 +246,7 @@ func TestSlices(t *testing.T) {
 		t.Fatalf("error %v, want that slice 3 has too few cases", err)
 	}
 	p := verified.Engines[0].Parity
-	if p.Verdict != registry.VerdictUndecided || len(p.Slices) != 2 || p.Slices[0].Value != "0" ||
+	if p.Verdict != evidence.VerdictUndecided || len(p.Slices) != 2 || p.Slices[0].Value != "0" ||
 		p.Slices[0].Accuracy.Cases != 36 || p.Slices[1].Value != "3" || p.Slices[1].Accuracy.Cases != 4 {
 		t.Errorf("%s, slices %+v; want 36 cases of slice 0 and 4 of slice 3", p.Verdict, p.Slices)
 	}
@@ -253,10 +254,10 @@ func TestSlices(t *testing.T) {
 		t.Errorf("slice 0: %+v, want bounds around its error", s)
 	}
 	again, err := validators.Rejudge(p)
-	if err != nil || again.Verdict != registry.VerdictUndecided || len(again.Differences) > 0 {
+	if err != nil || again.Verdict != evidence.VerdictUndecided || len(again.Differences) > 0 {
 		t.Errorf("judged again: %+v, %v", again, err)
 	}
-	if again := w.rejudged(t, verified, verified.Engines[0]); again.Verdict != registry.VerdictUndecided ||
+	if again := w.rejudged(t, verified, verified.Engines[0]); again.Verdict != evidence.VerdictUndecided ||
 		len(again.Differences) > 0 || again.Taken != 0 {
 		t.Errorf("judged again by its per-case figures: %+v; want undecided, and nothing taken", again)
 	}

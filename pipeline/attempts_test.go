@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // An engine that failed once does not pass a second verification under the same conditions. Otherwise one could repeat verify
@@ -37,7 +38,7 @@ func TestRepeatingDoesNotPass(t *testing.T) {
 					t.Fatalf("error %v, want that it failed before", err)
 				}
 				report := verified.Engines[0].Parity
-				if report.Verdict != registry.VerdictUndecided || len(report.Reasons) != 1 || report.Reasons[0].Code != "contradicted" {
+				if report.Verdict != evidence.VerdictUndecided || len(report.Reasons) != 1 || report.Reasons[0].Code != "contradicted" {
 					t.Errorf("verdict %s, reasons %+v; want undecided", report.Verdict, report.Reasons)
 				}
 			}

@@ -23,7 +23,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -305,7 +307,7 @@ func TestBisectFails(t *testing.T) {
 	}
 	w.p.Toolchain = describe
 	// A release whose builder is no longer trusted says nothing of how it was made.
-	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e registry.TrustEntry) bool { return e.Key == string(registry.RoleBuilder) }))
+	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e trust.TrustEntry) bool { return e.Key == string(evidence.RoleBuilder) }))
 	if _, err := diagnose.Bisect(t.Context(), w.p, ref, diagnose.BisectOptions{Engine: "fp32"}); !registry.HasCode(err, registry.CodePolicy) {
 		t.Errorf("an engine that no trusted builder signed: error %v, want CodePolicy", err)
 	}

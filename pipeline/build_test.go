@@ -28,6 +28,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -43,7 +46,7 @@ type world struct {
 	dir      string
 	steps    []progress.Step
 	warnings []string
-	opened   []registry.Role // keys
+	opened   []evidence.Role // keys
 	fitness  fitness.Reading
 
 	run      func(job toolchain.Job, outDir string) error // what the driver does beside its work; may be nil
@@ -99,7 +102,7 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 			return run.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: quantizer{w}}, nil
 		},
 		Node: describedOnce,
-		OpenKey: func(_ context.Context, role registry.Role, _, _ string) error {
+		OpenKey: func(_ context.Context, role evidence.Role, _, _ string) error {
 			w.opened = append(w.opened, role)
 			return nil
 		},
@@ -128,12 +131,12 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 var descriptions sync.Map
 
 // describedOnce is this machine, described once.
-func describedOnce(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+func describedOnce(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 	// Not by the context of the test that comes first, which may be cancelled.
-	once, _ := descriptions.LoadOrStore(fmt.Sprint(runtimes), sync.OnceValues(func() (registry.Node, error) {
+	once, _ := descriptions.LoadOrStore(fmt.Sprint(runtimes), sync.OnceValues(func() (artifact.Node, error) {
 		return node.Describe(context.WithoutCancel(ctx), node.Options{Runtimes: runtimes})
 	}))
-	n, err := once.(func() (registry.Node, error))()
+	n, err := once.(func() (artifact.Node, error))()
 	n.Accelerators, n.Notes, n.Runtimes = slices.Clone(n.Accelerators), slices.Clone(n.Notes), maps.Clone(n.Runtimes)
 	return n, errors.Join(err, ctx.Err())
 }
@@ -266,7 +269,7 @@ func TestBuildVerifyPromote(t *testing.T) {
 		t.Errorf("unchanged %t, %d steps, %d cached, %d bundles; want a new release of 4 steps without a cache, with 5 bundles",
 			built.Unchanged, built.Steps, built.Cached, built.Attached)
 	}
-	if want := []registry.Role{registry.RoleBuilder}; !slices.Equal(w.opened, want) {
+	if want := []evidence.Role{evidence.RoleBuilder}; !slices.Equal(w.opened, want) {
 		t.Errorf("a build opened the keys of %q, want %q", w.opened, want)
 	}
 	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
@@ -277,15 +280,15 @@ func TestBuildVerifyPromote(t *testing.T) {
 		t.Fatalf("verified %d engines and skipped %v, want 2 and none", len(verified.Engines), verified.Skipped)
 	}
 	for _, e := range verified.Engines {
-		if e.Parity.Verdict != registry.VerdictPass || e.Parity.Cases.Ran != 3 || len(e.Parity.Reasons) != 0 {
+		if e.Parity.Verdict != evidence.VerdictPass || e.Parity.Cases.Ran != 3 || len(e.Parity.Reasons) != 0 {
 			t.Errorf("%s: parity %s of %d cases %v, want a pass of 3", e.Label, e.Parity.Verdict, e.Parity.Cases.Ran, e.Parity.Reasons)
 		}
-		if e.Performance.Verdict != registry.VerdictRecorded || e.Performance.Latency.P50Ns <= 0 || e.Performance.ReferenceLatency.P50Ns <= 0 {
+		if e.Performance.Verdict != evidence.VerdictRecorded || e.Performance.Latency.P50Ns <= 0 || e.Performance.ReferenceLatency.P50Ns <= 0 {
 			t.Errorf("%s: performance %s, median %d ns, of the reference model %d ns; want recorded timings of both",
 				e.Label, e.Performance.Verdict, e.Performance.Latency.P50Ns, e.Performance.ReferenceLatency.P50Ns)
 		}
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: "vision/digits"}); err != nil {
 		t.Errorf("promote what was built and verified: %v", err)
 	}
 	if failed := w.done(progress.Failed); len(failed) > 0 {
@@ -316,8 +319,8 @@ func TestBuildAgain(t *testing.T) {
 		t.Errorf("the same check again attached %d bundles, want none: all is said", again.Attached)
 	}
 	for _, label := range []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"} {
-		if got := checked.Reproducible[label]; got != registry.ReproducibleBytes {
-			t.Errorf("%s is reproducible by %q, want %q", label, got, registry.ReproducibleBytes)
+		if got := checked.Reproducible[label]; got != evidence.ReproducibleBytes {
+			t.Errorf("%s is reproducible by %q, want %q", label, got, evidence.ReproducibleBytes)
 		}
 	}
 	changed := w.built(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1), build.Options{})
@@ -340,13 +343,13 @@ func TestVerifyFails(t *testing.T) {
 	if strings.Contains(err.Error(), "fp32") {
 		t.Errorf("the error blames fp32 as well: %v", err)
 	}
-	want := map[string]registry.Verdict{"linux-amd64-v1/fp32": registry.VerdictPass, "linux-amd64-v1/int8": registry.VerdictFail}
+	want := map[string]evidence.Verdict{"linux-amd64-v1/fp32": evidence.VerdictPass, "linux-amd64-v1/int8": evidence.VerdictFail}
 	for _, e := range verified.Engines {
 		if e.Parity.Verdict != want[e.Label] {
 			t.Errorf("%s: verdict %s, want %s", e.Label, e.Parity.Verdict, want[e.Label])
 		}
 	}
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: "vision/digits"})
 	if registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("promotion after a failed verification: %+v, error %v; want CodePolicy", p, err)
 	}
@@ -438,12 +441,12 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		"a disk that is full": {func(w *world) { w.p.Space = full }, registry.CodeFull, "free in /tmp: nothing was begun"},
 		"a key that does not open": {func(w *world) {
-			w.p.OpenKey = func(context.Context, registry.Role, string, string) error {
+			w.p.OpenKey = func(context.Context, evidence.Role, string, string) error {
 				return registry.Errorf(registry.CodeUnauthenticated, "wrong password")
 			}
 		}, registry.CodeUnauthenticated, "wrong password"},
 		"a signature that fails": {func(w *world) {
-			w.p.Sign = func(context.Context, registry.Role, []byte) ([]byte, error) {
+			w.p.Sign = func(context.Context, evidence.Role, []byte) ([]byte, error) {
 				return nil, registry.Errorf(registry.CodeUnavailable, "the key is gone")
 			}
 		}, registry.CodeUnavailable, "the key is gone"},

@@ -6,7 +6,10 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -21,10 +24,10 @@ func TestPresetsKeepTheDefaultCeilings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := registry.Policy{Require: []string{"ceilings"}, Ceilings: es.List[1].Ceilings}
+	policy := policy.Policy{Require: []string{"ceilings"}, Ceilings: es.List[1].Ceilings}
 	precisions := validators.Precisions()
 	for _, numbers := range []string{"fp32", "fp16", "int8", "int4"} {
-		precisions = append(precisions, registry.CompressedPrecision(numbers))
+		precisions = append(precisions, artifact.CompressedPrecision(numbers))
 	}
 	outputs := possibleOutputs()
 	for _, precision := range precisions {
@@ -60,44 +63,44 @@ func possibleOutputs() (all []validators.TensorInfo) {
 }
 
 // refusedCeilings says why a policy refuses an engine that keeps the limits of a preset for an output.
-func refusedCeilings(t *testing.T, policy registry.Policy, preset, precision string, output validators.TensorInfo) string {
+func refusedCeilings(t *testing.T, policy policy.Policy, preset, precision string, output validators.TensorInfo) string {
 	t.Helper()
 	said := validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "top1", Output: output.Name, Min: &validators.AtLeast{Min: 0.5}}}
 	limits, err := validators.ExpandPreset(preset, validators.Interface{Outputs: []validators.TensorInfo{output}}, []string{precision}, enoughCases, said)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := registry.Engine{Digest: digest.FromString("engine"), Precision: precision, Reference: digest.FromString("reference"), Limits: digest.FromString("limits"), Sources: digest.FromString("sources"),
-		Target: registry.Target{V: 1, Name: "x86", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}}
-	r := registry.Release{Digest: digest.FromString("release"), Model: "m", Limits: e.Limits, Sources: e.Sources, Engines: []registry.Engine{e}}
-	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass, Reference: registry.NewDigestSet(e.Reference), Limits: registry.NewDigestSet(e.Limits), Sources: registry.NewDigestSet(e.Sources),
-		Node: registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v1"}}}, Cases: registry.CasesRun{Count: 10, Ran: 10},
+	e := artifact.Engine{Digest: digest.FromString("engine"), Precision: precision, Reference: digest.FromString("reference"), Limits: digest.FromString("limits"), Sources: digest.FromString("sources"),
+		Target: artifact.Target{V: 1, Name: "x86", OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: "v1"}}}
+	r := artifact.Release{Digest: digest.FromString("release"), Model: "m", Limits: e.Limits, Sources: e.Sources, Engines: []artifact.Engine{e}}
+	report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass, Reference: evidence.NewDigestSet(e.Reference), Limits: evidence.NewDigestSet(e.Limits), Sources: evidence.NewDigestSet(e.Sources),
+		Node: artifact.Node{V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: "v1"}}}, Cases: evidence.CasesRun{Count: 10, Ran: 10},
 		Rules: limits.V, Checks: checksOf(limits.Precisions[precision].Outputs[output.Name]),
-		Outputs: map[string]registry.OutputFigures{output.Name: {DType: string(output.DType), Kind: string(output.Kind), Few: output.Few()}}}
+		Outputs: map[string]evidence.OutputFigures{output.Name: {DType: string(output.DType), Kind: string(output.Kind), Few: output.Few()}}}
 	predicate, err := registry.CanonicalJSON(report)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pass := registry.Claim{Bundle: digest.FromBytes(predicate), Subject: e.Digest, Signer: "verifier", Roles: []registry.Role{registry.RoleVerifier}, Key: registry.KeyTrusted,
-		Statement: registry.Statement{Type: registry.StatementType, PredicateType: registry.PredicateParity, Predicate: predicate,
-			Subject: []registry.StatementSubject{{Digest: registry.NewDigestSet(e.Digest)}}}}
+	pass := evidence.Claim{Bundle: digest.FromBytes(predicate), Subject: e.Digest, Signer: "verifier", Roles: []evidence.Role{evidence.RoleVerifier}, Key: evidence.KeyTrusted,
+		Statement: evidence.Statement{Type: evidence.StatementType, PredicateType: evidence.PredicateParity, Predicate: predicate,
+			Subject: []evidence.StatementSubject{{Digest: evidence.NewDigestSet(e.Digest)}}}}
 	var why string
-	for _, req := range policy.Check(r, []registry.Claim{pass}).Unmet() {
+	for _, req := range policy.Check(r, []evidence.Claim{pass}).Unmet() {
 		why += req.Detail
 	}
 	return why
 }
 
 // checksOf are those of the limits on output y.
-func checksOf(o validators.OutputLimits) (checks []registry.Check) {
+func checksOf(o validators.OutputLimits) (checks []evidence.Check) {
 	for figure, least := range map[string]*validators.AtLeast{"cosine": o.Cosine, "top1": o.Top1, "snrDb": o.SNRdB, "equal": o.Equal, "close": o.Close} {
 		if least != nil && (figure != "top1" || least.Min > 0) {
-			checks = append(checks, registry.Check{Output: "y", Figure: figure, Limit: registry.Figure(least.Min), AtLeast: true, Verdict: registry.VerdictPass})
+			checks = append(checks, evidence.Check{Output: "y", Figure: figure, Limit: evidence.Figure(least.Min), AtLeast: true, Verdict: evidence.VerdictPass})
 		}
 	}
 	for figure, most := range map[string]*validators.AtMost{"maxError": o.MaxError, "caseError": o.CaseError, "systematic": o.Systematic} {
 		if most != nil {
-			checks = append(checks, registry.Check{Output: "y", Figure: figure, Limit: registry.Figure(most.Max), Verdict: registry.VerdictPass})
+			checks = append(checks, evidence.Check{Output: "y", Figure: figure, Limit: evidence.Figure(most.Max), Verdict: evidence.VerdictPass})
 		}
 	}
 	return checks

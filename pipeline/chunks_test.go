@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -123,7 +124,7 @@ func TestVerifyInChunksFailsAtOnce(t *testing.T) {
 // the shards that they were cut from.
 func TestChunksPutTogether(t *testing.T) {
 	t.Parallel()
-	shards := []registry.Shard{{File: "cases-00000.safetensors", First: 0, Count: 5},
+	shards := []artifact.Shard{{File: "cases-00000.safetensors", First: 0, Count: 5},
 		{File: "cases-00001.safetensors", First: 5, Count: 1}, {File: "cases-00002.safetensors", First: 6, Count: 4}}
 	for size := 1; size <= 11; size++ {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -114,7 +116,7 @@ func TestVerifyChecksConsistency(t *testing.T) {
 				t.Fatalf("error %v, want CodeLimit with %q", err, c.want)
 			}
 			report := verified.Engines[0].Parity
-			if report.Verdict != registry.VerdictFail || len(report.Reasons) == 0 {
+			if report.Verdict != evidence.VerdictFail || len(report.Reasons) == 0 {
 				t.Errorf("verdict %s with reasons %v, want a failure with some", report.Verdict, report.Reasons)
 			}
 			for _, r := range report.Reasons {
@@ -152,7 +154,7 @@ func TestJitterHasLimits(t *testing.T) {
 			}
 			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if c.want == "" {
-				if err != nil || verified.Engines[0].Parity.Consistency[0].Verdict != registry.VerdictRecorded {
+				if err != nil || verified.Engines[0].Parity.Consistency[0].Verdict != evidence.VerdictRecorded {
 					t.Fatalf("error %v, checks %+v; want a pass with jitter that is recorded", err, verified.Engines[0].Parity.Consistency)
 				}
 				return
@@ -192,11 +194,11 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 				t.Errorf("kept %v, error %v; want nothing: every case was run, so there is nothing to go on with", left, err)
 			}
 			report := verified.Engines[0].Parity
-			if report.Verdict != registry.VerdictUndecided || len(report.Consistency) == 0 {
+			if report.Verdict != evidence.VerdictUndecided || len(report.Consistency) == 0 {
 				t.Fatalf("verdict %s with checks %+v, want undecided and some", report.Verdict, report.Consistency)
 			}
 			for _, check := range ran(report) {
-				if check.Verdict != registry.VerdictUndecided || !strings.Contains(check.Message, "no time is left") {
+				if check.Verdict != evidence.VerdictUndecided || !strings.Contains(check.Message, "no time is left") {
 					t.Errorf("%s: %s, %q; want undecided, since no time is left", check.Kind, check.Verdict, check.Message)
 				}
 			}
@@ -228,19 +230,19 @@ func TestHangInOneCheck(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	report := verified.Engines[0].Parity
-	if report.Verdict != registry.VerdictUndecided || len(report.Reasons) != 1 || len(report.Consistency) != 12 {
+	if report.Verdict != evidence.VerdictUndecided || len(report.Reasons) != 1 || len(report.Consistency) != 12 {
 		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 12 checks", report.Verdict, report.Reasons, report.Consistency)
 	}
 	for _, p := range report.Consistency {
-		if want := map[bool]registry.Verdict{false: registry.VerdictPass, true: registry.VerdictUndecided}[p.What == "batch=2"]; p.Verdict != want {
+		if want := map[bool]evidence.Verdict{false: evidence.VerdictPass, true: evidence.VerdictUndecided}[p.What == "batch=2"]; p.Verdict != want {
 			t.Errorf("%s %s: %s %q, want %s", p.Kind, p.What, p.Verdict, p.Message, want)
 		}
 	}
 }
 
 // ran are the checks of a report that there are for its model.
-func ran(p registry.ParityReport) []registry.ConsistencyCheck {
-	return slices.DeleteFunc(slices.Clone(p.Consistency), registry.ConsistencyCheck.NotForModel)
+func ran(p evidence.ParityReport) []evidence.ConsistencyCheck {
+	return slices.DeleteFunc(slices.Clone(p.Consistency), evidence.ConsistencyCheck.NotForModel)
 }
 
 // An engine that loads for long takes no check from itself nor from another.
@@ -258,7 +260,7 @@ func TestSlowLoad(t *testing.T) {
 			t.Errorf("%s has the checks %+v, want repeat, process, load and golden", e.Label, e.Parity.Consistency)
 		}
 		for _, p := range ran(e.Parity) {
-			if p.Verdict != registry.VerdictPass {
+			if p.Verdict != evidence.VerdictPass {
 				t.Errorf("%s: %s: %s %q, want a pass", e.Label, p.Kind, p.Verdict, p.Message)
 			}
 		}
@@ -266,7 +268,7 @@ func TestSlowLoad(t *testing.T) {
 }
 
 // wantConsistency checks the consistency checks of the one report that was attached.
-func (w *world) wantConsistency(t *testing.T, release registry.Release) {
+func (w *world) wantConsistency(t *testing.T, release artifact.Release) {
 	t.Helper()
 	claims, _, err := w.Claims(t.Context(), "staging", release)
 	if err != nil {
@@ -274,16 +276,16 @@ func (w *world) wantConsistency(t *testing.T, release registry.Release) {
 	}
 	var got []string
 	for _, c := range claims {
-		if c.Statement.PredicateType != registry.PredicateParity {
+		if c.Statement.PredicateType != evidence.PredicateParity {
 			continue
 		}
-		var report registry.ParityReport
+		var report evidence.ParityReport
 		if err := json.Unmarshal(c.Statement.Predicate, &report); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range report.Consistency {
 			got = append(got, strings.TrimSpace(string(p.Kind)+" "+p.What))
-			if p.Verdict != registry.VerdictPass || p.Cases != 3 && p.Kind != registry.ConsistencyDimension {
+			if p.Verdict != evidence.VerdictPass || p.Cases != 3 && p.Kind != evidence.ConsistencyDimension {
 				t.Errorf("%s %s: %s of %d cases, %q; want a pass", p.Kind, p.What, p.Verdict, p.Cases, p.Message)
 			}
 		}
@@ -342,10 +344,10 @@ func TestVerifyLoadsAgain(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		how     func(outDir string) error
-		verdict registry.Verdict // of the check
+		verdict evidence.Verdict // of the check
 		says    string
 	}{
-		"all are the same": {func(string) error { return nil }, registry.VerdictPass, ""},
+		"all are the same": {func(string) error { return nil }, evidence.VerdictPass, ""},
 		"one is off": {func(outDir string) error {
 			path := filepath.Join(outDir, "outputs", "engine-0-load-2", "check-0-load-00000.safetensors")
 			read, err := tensor.ReadFile(path, tensor.Limits{})
@@ -357,10 +359,10 @@ func TestVerifyLoadsAgain(t *testing.T) {
 			}
 			writeTensors(t, path, read)
 			return nil
-		}, registry.VerdictFail, "run again after load 2 of 3 in one process, 3 of 3 cases differ"},
-		"it crashes": {func(string) error { return registry.Errorf(registry.CodeInternal, "ended by signal 11") }, registry.VerdictFail,
+		}, evidence.VerdictFail, "run again after load 2 of 3 in one process, 3 of 3 cases differ"},
+		"it crashes": {func(string) error { return registry.Errorf(registry.CodeInternal, "ended by signal 11") }, evidence.VerdictFail,
 			"the engine does not run where it is loaded several times: onnxruntime: ended by signal 11"},
-		"memory is short": {func(string) error { return registry.Errorf(registry.CodeUnavailable, "out of memory") }, registry.VerdictUndecided, "out of memory"},
+		"memory is short": {func(string) error { return registry.Errorf(registry.CodeUnavailable, "out of memory") }, evidence.VerdictUndecided, "out of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -373,11 +375,11 @@ func TestVerifyLoadsAgain(t *testing.T) {
 				return c.how(outDir)
 			}
 			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
-			if failed := c.verdict == registry.VerdictFail; failed != registry.HasCode(err, registry.CodeLimit) || !failed && err != nil {
+			if failed := c.verdict == evidence.VerdictFail; failed != registry.HasCode(err, registry.CodeLimit) || !failed && err != nil {
 				t.Fatalf("error %v, want one of limits: %t", err, failed)
 			}
 			checks := verified.Engines[0].Parity.Consistency
-			at := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Kind == registry.ConsistencyLoad })
+			at := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Kind == evidence.ConsistencyLoad })
 			if at < 0 || checks[at].Verdict != c.verdict || !strings.Contains(checks[at].Message, c.says) {
 				t.Errorf("checks %+v, want %s for load that says %q", checks, c.verdict, c.says)
 			}

@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -84,7 +85,7 @@ func (w *world) evaluatedBy(d toolchain.Driver) {
 }
 
 // crossCheckIn is what the provenance of the first engine says, and nil without a release.
-func (w *world) crossCheckIn(t *testing.T) *registry.CrossCheck {
+func (w *world) crossCheckIn(t *testing.T) *evidence.CrossCheck {
 	t.Helper()
 	heads, err := w.Heads(t.Context(), "staging", "")
 	if err != nil {

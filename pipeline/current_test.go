@@ -14,6 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -25,7 +27,7 @@ func (w *world) promoted(t *testing.T, text string) {
 	if _, err := verify.Verify(t.Context(), w.p, first.Ref); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: "vision/digits"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,7 +81,7 @@ func TestRegressionUnderANewName(t *testing.T) {
 	w.promoted(t, labelledSpec("fp32", "linux/amd64/v1"))
 	w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.9}, nil }
 	e := w.worse(t, labelledSpec("{name: small, quantize: {method: dynamic}}", "linux/amd64/v1"), noWorse).Engines[0]
-	if e.Parity.Verdict != registry.VerdictFail || e.Parity.Reasons[0].Code != validators.ReasonAccuracy {
+	if e.Parity.Verdict != evidence.VerdictFail || e.Parity.Reasons[0].Code != validators.ReasonAccuracy {
 		t.Errorf("%s: %s %v, want a failure for its accuracy", e.Label, e.Parity.Verdict, e.Parity.Reasons)
 	}
 	if r := e.Performance.Ratio; r == nil || r.Environment != "prod" {
@@ -111,10 +113,10 @@ func TestRegressionNotComparable(t *testing.T) {
 			gone = true
 			e := w.worse(t, labelledSpec("fp32", target), noWorse).Engines[0]
 			for kind, got := range map[string]struct {
-				verdict registry.Verdict
-				reasons []registry.Reason
+				verdict evidence.Verdict
+				reasons []evidence.Reason
 			}{"parity": {e.Parity.Verdict, e.Parity.Reasons}, "performance": {e.Performance.Verdict, e.Performance.Reasons}} {
-				if got.verdict != registry.VerdictUndecided || len(got.reasons) != 1 || got.reasons[0].Code != validators.ReasonNotRun ||
+				if got.verdict != evidence.VerdictUndecided || len(got.reasons) != 1 || got.reasons[0].Code != validators.ReasonNotRun ||
 					!strings.Contains(got.reasons[0].Message, "cpu/fp32 of prod cannot be compared with here: ") ||
 					!strings.Contains(got.reasons[0].Message, "openvino is not installed") {
 					t.Errorf("%s: %s %v, want undecided because prod's engine cannot run here", kind, got.verdict, got.reasons)
@@ -150,7 +152,7 @@ func TestRegressionWhereTheCurrentEngineFails(t *testing.T) {
 				return nil
 			}
 			e := w.worse(t, labelledSpec("fp32", "linux/amd64/v1"), noWorse).Engines[0]
-			if e.Parity.Verdict != registry.VerdictUndecided || len(e.Parity.Reasons) == 0 || e.Parity.Reasons[0].Code != validators.ReasonNotRun {
+			if e.Parity.Verdict != evidence.VerdictUndecided || len(e.Parity.Reasons) == 0 || e.Parity.Reasons[0].Code != validators.ReasonNotRun {
 				t.Errorf("parity %s %v, want undecided because prod's engine cannot be compared with", e.Parity.Verdict, e.Parity.Reasons)
 			}
 		})
@@ -174,7 +176,7 @@ func TestHeadMovedAfterVerify(t *testing.T) {
 		}
 	}
 	promote := func(of build.Result) error {
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits", Ref: of.Release.Tag()})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: "vision/digits", Ref: of.Release.Tag()})
 		return err
 	}
 	if err := promote(second); err != nil {

@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -244,7 +245,7 @@ func TestDraftOfAnImportedModel(t *testing.T) {
 			env.Toolchain = func(context.Context, string) (run.Toolchain, error) { return run.Toolchain{}, away }
 		}, made: good, code: registry.CodeUnavailable, text: "no network"},
 		"a machine that cannot be described": {edit: func(env *run.Env) {
-			env.Node = func(context.Context, map[string]string) (registry.Node, error) { return registry.Node{}, away }
+			env.Node = func(context.Context, map[string]string) (artifact.Node, error) { return artifact.Node{}, away }
 		}, made: good, code: registry.CodeUnavailable, text: "no network"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -112,7 +114,7 @@ func verifySpoilt(t *testing.T, second bool) func(ctx context.Context, w *world,
 			if _, err := verify.Verify(ctx, w.p, built.Ref); err != nil {
 				return false, err
 			}
-			if _, err := w.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+			if _, err := w.Promote(ctx, api.PromoteRequest{Model: registrytest.Model}); err != nil {
 				return false, err
 			}
 			w.model(t, 1.5000001)
@@ -122,7 +124,7 @@ func verifySpoilt(t *testing.T, second bool) func(ctx context.Context, w *world,
 		verified, err := verify.Verify(ctx, w.p, built.Ref)
 		noticed := len(verified.Engines) != 2
 		for _, e := range verified.Engines {
-			noticed = noticed || e.Parity.Verdict != registry.VerdictPass || len(e.Parity.Reasons) > 0 || len(e.Performance.Reasons) > 0
+			noticed = noticed || e.Parity.Verdict != evidence.VerdictPass || len(e.Parity.Reasons) > 0 || len(e.Performance.Reasons) > 0
 		}
 		return noticed, err
 	}
@@ -140,7 +142,7 @@ func TestInterruptedVerification(t *testing.T) {
 				w.p.Sensitivity = time.Hour
 				w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: weight, result: nodes(3)}, nil }
 				built := w.built(t, digits, build.Options{})
-				before, err := w.History(t.Context(), registry.HistoryQuery{})
+				before, err := w.History(t.Context(), history.HistoryQuery{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -155,7 +157,7 @@ func TestInterruptedVerification(t *testing.T) {
 					}
 					return
 				}
-				after, historyErr := w.History(t.Context(), registry.HistoryQuery{})
+				after, historyErr := w.History(t.Context(), history.HistoryQuery{})
 				if historyErr != nil {
 					t.Fatal(historyErr)
 				}

@@ -15,6 +15,12 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var errInjected = errors.New("injected")
@@ -37,76 +43,76 @@ func (f *faults) next(name string) error {
 
 // faultyRegistry fails the calls that builds and verifications make.
 type faultyRegistry struct {
-	registry.Interface
+	api.Interface
 	*faults
 }
 
-func (r faultyRegistry) Environments(ctx context.Context) (registry.Environments, error) {
+func (r faultyRegistry) Environments(ctx context.Context) (policy.Environments, error) {
 	if err := r.next("Environments"); err != nil {
-		return registry.Environments{}, err
+		return policy.Environments{}, err
 	}
 	return r.Interface.Environments(ctx)
 }
 
-func (r faultyRegistry) Release(ctx context.Context, environment, model, ref string) (registry.Release, error) {
+func (r faultyRegistry) Release(ctx context.Context, environment, model, ref string) (artifact.Release, error) {
 	if err := r.next("Release"); err != nil {
-		return registry.Release{}, err
+		return artifact.Release{}, err
 	}
 	return r.Interface.Release(ctx, environment, model, ref)
 }
 
 func (r faultyRegistry) Claims(ctx context.Context, environment string,
-	release registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+	release artifact.Release) ([]evidence.Claim, evidence.IgnoredEvidence, error) {
 	if err := r.next("Claims"); err != nil {
-		return nil, registry.IgnoredEvidence{}, err
+		return nil, evidence.IgnoredEvidence{}, err
 	}
 	return r.Interface.Claims(ctx, environment, release)
 }
 
-func (r faultyRegistry) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (r faultyRegistry) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	if err := r.next("History"); err != nil {
 		return nil, err
 	}
 	return r.Interface.History(ctx, q)
 }
 
-func (r faultyRegistry) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+func (r faultyRegistry) Publish(ctx context.Context, p api.Publication) (history.Head, error) {
 	if err := r.next("Publish"); err != nil {
-		return registry.Head{}, err
+		return history.Head{}, err
 	}
 	return r.Interface.Publish(ctx, p)
 }
 
 // faultyParts fails the calls that store and fetch parts.
 type faultyParts struct {
-	registry.PartStore
+	storage.PartStore
 	*faults
 }
 
-func (p faultyParts) PutPart(ctx context.Context, repository string, part registry.Part) (registry.PartRef, error) {
+func (p faultyParts) PutPart(ctx context.Context, repository string, part storage.Part) (storage.PartRef, error) {
 	if err := p.next("PutPart " + string(part.Role)); err != nil {
-		return registry.PartRef{}, err
+		return storage.PartRef{}, err
 	}
 	return p.PartStore.PutPart(ctx, repository, part)
 }
 
-func (p faultyParts) Assemble(ctx context.Context, repository string, a registry.Assembly) (registry.Digest, error) {
+func (p faultyParts) Assemble(ctx context.Context, repository string, a storage.Assembly) (registry.Digest, error) {
 	if err := p.next("Assemble"); err != nil {
 		return "", err
 	}
 	return p.PartStore.Assemble(ctx, repository, a)
 }
 
-func (p faultyParts) Sources(ctx context.Context, repository string, d registry.Digest) (registry.Sources, error) {
+func (p faultyParts) Sources(ctx context.Context, repository string, d registry.Digest) (storage.Sources, error) {
 	if err := p.next("Sources"); err != nil {
-		return registry.Sources{}, err
+		return storage.Sources{}, err
 	}
 	return p.PartStore.Sources(ctx, repository, d)
 }
 
-func (p faultyParts) Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (registry.FetchedPart, error) {
+func (p faultyParts) Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (storage.FetchedPart, error) {
 	if err := p.next("Fetch"); err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	return p.PartStore.Fetch(ctx, repository, part, dir)
 }
@@ -116,15 +122,15 @@ func (w *world) inject(f *faults) {
 	w.p.Registry = faultyRegistry{w.p.Registry, f}
 	w.p.Parts = faultyParts{w.p.Parts, f}
 	sign, node, describe := w.p.Sign, w.p.Node, w.p.Toolchain
-	w.p.Sign = func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+	w.p.Sign = func(ctx context.Context, role evidence.Role, statement []byte) ([]byte, error) {
 		if err := f.next("Sign"); err != nil {
 			return nil, err
 		}
 		return sign(ctx, role, statement)
 	}
-	w.p.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+	w.p.Node = func(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 		if err := f.next("Node"); err != nil {
-			return registry.Node{}, err
+			return artifact.Node{}, err
 		}
 		return node(ctx, runtimes)
 	}

@@ -16,6 +16,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // forged is a world whose release has golden outputs of y = 1.25 * x for a reference model of y = 1.5 * x, as a builder could
@@ -39,17 +42,17 @@ func (w *world) storeGolden(t *testing.T, weight float32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.p.Parts = tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
-		if p.Role == registry.PartGolden {
-			p.Files = []registry.PartFile{fileOf(p.Files[0].Path, string(data))}
+	w.p.Parts = tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]artifact.PartKind), part: func(p *storage.Part) {
+		if p.Role == artifact.PartGolden {
+			p.Files = []storage.PartFile{fileOf(p.Files[0].Path, string(data))}
 		}
 	}}
 }
 
-func goldenCheck(e verify.VerifiedEngine) registry.ConsistencyCheck {
-	at := slices.IndexFunc(e.Parity.Consistency, func(c registry.ConsistencyCheck) bool { return c.Kind == registry.ConsistencyGolden })
+func goldenCheck(e verify.VerifiedEngine) evidence.ConsistencyCheck {
+	at := slices.IndexFunc(e.Parity.Consistency, func(c evidence.ConsistencyCheck) bool { return c.Kind == evidence.ConsistencyGolden })
 	if at < 0 {
-		return registry.ConsistencyCheck{}
+		return evidence.ConsistencyCheck{}
 	}
 	return e.Parity.Consistency[at]
 }
@@ -70,7 +73,7 @@ func TestVerifyComparesGoldenOutputs(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit about the golden outputs", err)
 	}
 	engine := verified.Engines[1]
-	if got := goldenCheck(engine); engine.Parity.Verdict != registry.VerdictFail || got.Verdict != registry.VerdictFail || got.Cases != 3 || got.Affected != 3 || got.MaxAbs != 0.75 {
+	if got := goldenCheck(engine); engine.Parity.Verdict != evidence.VerdictFail || got.Verdict != evidence.VerdictFail || got.Cases != 3 || got.Affected != 3 || got.MaxAbs != 0.75 {
 		t.Errorf("verdict %s, check %+v; want both to fail, for all cases", engine.Parity.Verdict, got)
 	}
 	if engine.Parity.Outputs["y"].MaxAbs != 0 || len(engine.Parity.Reasons) != 1 || engine.Parity.Reasons[0].Code != "golden_outputs" {
@@ -102,7 +105,7 @@ func TestVerifyComparesFewerGoldenOutputs(t *testing.T) {
 	if err != nil || !slices.Equal(sizes, []int{40, 8}) {
 		t.Fatalf("ran %v cases, error %v; want 40 and 8", sizes, err)
 	}
-	if got := goldenCheck(verified.Engines[0]); got.Verdict != registry.VerdictPass || got.Cases != 8 {
+	if got := goldenCheck(verified.Engines[0]); got.Verdict != evidence.VerdictPass || got.Cases != 8 {
 		t.Errorf("check %+v, want a pass by eight cases", got)
 	}
 }
@@ -122,7 +125,7 @@ func TestVerifyCannotCompareGoldenOutputs(t *testing.T) {
 	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "the golden outputs were not compared with the reference model: the reference model was not run: ") {
 		t.Fatalf("error %v, want CodeLimit that says that nothing was compared", err)
 	}
-	if got := goldenCheck(verified.Engines[0]); got.Verdict != registry.VerdictUndecided || verified.Engines[0].Parity.Verdict != registry.VerdictUndecided {
+	if got := goldenCheck(verified.Engines[0]); got.Verdict != evidence.VerdictUndecided || verified.Engines[0].Parity.Verdict != evidence.VerdictUndecided {
 		t.Errorf("verdict %s, check %+v; want both undecided", verified.Engines[0].Parity.Verdict, got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,7 +173,7 @@ func TestVerifyJudgesByTheReferenceModel(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	report := verified.Engines[0].Parity
-	if got := goldenCheck(verified.Engines[0]); got.Verdict != registry.VerdictFail || report.Outputs["y"].SpreadSNRdB < 80 {
+	if got := goldenCheck(verified.Engines[0]); got.Verdict != evidence.VerdictFail || report.Outputs["y"].SpreadSNRdB < 80 {
 		t.Errorf("check %+v, %v dB against the golden outputs; want a failure of the check alone", got, report.Outputs["y"].SpreadSNRdB)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // importer is a toolchain that turns any source into y = weight * x, and predicts with a source as y = 1.5 * x.
@@ -95,10 +96,10 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		weight float32 // of the imported model
-		want   registry.Verdict
+		want   evidence.Verdict
 	}{
-		"right": {1.5, registry.VerdictPass},
-		"wrong": {1.6, registry.VerdictFail},
+		"right": {1.5, evidence.VerdictPass},
+		"wrong": {1.6, evidence.VerdictFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

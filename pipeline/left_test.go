@@ -15,6 +15,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // An engine that fails does not keep the others from being made. Whether the release is made without it is asked
@@ -69,7 +71,7 @@ func TestBuildKeepsGoing(t *testing.T) {
 			if len(built.Release.Engines) != 1 || len(built.Failed) != 1 || built.Failed[0].Label != c.label || built.Failed[0].Reason == "" {
 				t.Fatalf("%d engines, failed %+v; want 1 and %s", len(built.Release.Engines), built.Failed, c.label)
 			}
-			if left := w.leftOut(t, built.Release); len(left) != 1 || left[0] != (registry.LeftOut{Label: c.label, Code: registry.CodeInternal}) {
+			if left := w.leftOut(t, built.Release); len(left) != 1 || left[0] != (evidence.LeftOut{Label: c.label, Code: registry.CodeInternal}) {
 				t.Errorf("the release says that it was made without %v, want %s", left, c.label)
 			}
 			broken = false
@@ -117,13 +119,13 @@ func (r renamed) Identity(ctx context.Context) (toolchain.Identity, error) {
 }
 
 // leftOut is what the evidence of a release says that it was made without.
-func (w *world) leftOut(t *testing.T, r registry.Release) []registry.LeftOut {
+func (w *world) leftOut(t *testing.T, r artifact.Release) []evidence.LeftOut {
 	t.Helper()
 	claims, _, err := w.Claims(t.Context(), "staging", r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.LeftOut(claims)
+	return evidence.LeftOutOf(r, claims)
 }
 
 // A toolchain that cannot be had keeps the engines of others neither from being made nor from being verified, and
@@ -147,7 +149,7 @@ func TestBuildWithoutAToolchain(t *testing.T) {
 		!strings.Contains(hints, "1 engine can be made without: to make the release of those, build with --keep-going") || len(w.steps) > 0 {
 		t.Fatalf("error %v with the hints %q after the steps %v, want that litert is lacking, before any step", err, hints, w.steps)
 	}
-	want := []registry.LeftOut{{Label: "other/fp32", Code: registry.CodeUnavailable}}
+	want := []evidence.LeftOut{{Label: "other/fp32", Code: registry.CodeUnavailable}}
 	for _, unchanged := range []bool{false, true} {
 		built, err := build.Build(t.Context(), w.p, w.spec(t, twoToolchains), build.Options{KeepGoing: true})
 		if !errors.Is(err, lacking) || built.Unchanged != unchanged || len(built.Release.Engines) != 1 ||

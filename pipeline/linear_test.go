@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -77,7 +78,7 @@ func runLinear(job toolchain.Job, outDir string) (toolchain.RunResult, error) {
 		made := toolchain.EngineResult{ID: e.ID, LoadNS: 1}
 		if job.Run.Shares {
 			for _, p := range e.Providers {
-				made.Providers = append(made.Providers, registry.ProviderShare{Name: p.Name, Nodes: 3, TimeNS: 1})
+				made.Providers = append(made.Providers, evidence.ProviderShare{Name: p.Name, Nodes: 3, TimeNS: 1})
 			}
 		}
 		var weight float32

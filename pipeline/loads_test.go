@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -95,8 +96,8 @@ func TestBuildLoadsWhatThisMachineCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range built.Release.Engines {
-		i := slices.IndexFunc(claims, func(c registry.Claim) bool {
-			return c.Subject == e.Digest && c.Statement.PredicateType == registry.PredicateProvenance
+		i := slices.IndexFunc(claims, func(c evidence.Claim) bool {
+			return c.Subject == e.Digest && c.Statement.PredicateType == evidence.PredicateProvenance
 		})
 		want := `"loaded":true`
 		if e.Target.CPU.Arch == "arm64" {
@@ -128,7 +129,7 @@ func TestBuildWithoutItsRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range claims {
-		if c.Statement.PredicateType == registry.PredicateProvenance && !strings.Contains(string(c.Statement.Predicate), `"loaded":false`) {
+		if c.Statement.PredicateType == evidence.PredicateProvenance && !strings.Contains(string(c.Statement.Predicate), `"loaded":false`) {
 			t.Errorf("provenance %s, want that the engine was not loaded", c.Statement.Predicate)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // mixed names litert first, with int8 before fp32, and a closer target of onnxruntime behind it.
@@ -37,7 +38,7 @@ func (w *world) twoTools() {
 	}
 }
 
-func ranked(r registry.Release) string {
+func ranked(r artifact.Release) string {
 	var labels []string
 	for _, e := range r.Ranked() {
 		labels = append(labels, e.Label())

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // What was read of the repository and the CI is in the provenance of every engine: as SLSA writes a commit, and whole.
@@ -19,11 +20,11 @@ func TestProvenanceOfOrigin(t *testing.T) {
 	w := setupReal(t, 1.5)
 	commit := strings.Repeat("a", 40)
 	var used []string
-	w.p.Origin = func(_ context.Context, file string, files []string) (*registry.Origin, error) {
+	w.p.Origin = func(_ context.Context, file string, files []string) (*evidence.Origin, error) {
 		used = append(files, file)
-		return &registry.Origin{
-			Git: registry.GitOrigin{Commit: commit, Repository: "https://example.com/models.git", Ref: "refs/heads/main", State: registry.GitDirty, ChangedCount: 1},
-			CI:  &registry.CIOrigin{Issuer: "https://gitlab.com", Claims: map[string]string{"project_path": "team/models", "job_id": "7"}},
+		return &evidence.Origin{
+			Git: evidence.GitOrigin{Commit: commit, Repository: "https://example.com/models.git", Ref: "refs/heads/main", State: evidence.GitDirty, ChangedCount: 1},
+			CI:  &evidence.CIOrigin{Issuer: "https://gitlab.com", Claims: map[string]string{"project_path": "team/models", "job_id": "7"}},
 		}, nil
 	}
 	result := w.built(t, digits, build.Options{})
@@ -39,7 +40,7 @@ func TestProvenanceOfOrigin(t *testing.T) {
 	provenance, ofRelease := 0, 0
 	for _, c := range claims {
 		var p build.Provenance
-		if c.Statement.PredicateType != registry.PredicateProvenance {
+		if c.Statement.PredicateType != evidence.PredicateProvenance {
 			continue
 		}
 		if err := registry.DecodeSigned(c.Statement.Predicate, &p); err != nil {
@@ -83,7 +84,7 @@ func TestBuildRefusesOrigin(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
 	refused := errors.New("the token is not valid")
-	w.p.Origin = func(context.Context, string, []string) (*registry.Origin, error) { return nil, refused }
+	w.p.Origin = func(context.Context, string, []string) (*evidence.Origin, error) { return nil, refused }
 	result, err := build.Build(t.Context(), w.p, w.spec(t, digits), build.Options{})
 	if !errors.Is(err, refused) || result.Release.Digest != "" {
 		t.Errorf("got release %q and error %v, want the error alone", result.Release.Digest, err)

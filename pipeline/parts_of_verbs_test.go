@@ -11,14 +11,15 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // again does a step that a build took once more and gives its class: the step is job, done by
 // driver; runner, of this profile, runs what it leaves on a file of count cases.
 func again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile,
-	job toolchain.Job, file string, count int, scratch string) (registry.Reproducibility, error) {
+	job toolchain.Job, file string, count int, scratch string) (evidence.Reproducibility, error) {
 	var set cases.Set
 	shard, err := toolchain.FileInput(toolchain.RoleCases, "cases-00000.safetensors", file)
 	if err != nil {
@@ -36,14 +37,14 @@ func again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 
 // cutAndJoin cuts the shards in dir into chunks of size cases, joins the pieces of each shard
 // again, and returns the bytes of the tensor x of all.
-func cutAndJoin(shards []registry.Shard, dir, scratch string, size int) ([]byte, error) {
-	cases := run.Material{Dir: dir, Set: &registry.CaseSet{Shards: shards}}
+func cutAndJoin(shards []artifact.Shard, dir, scratch string, size int) ([]byte, error) {
+	cases := run.Material{Dir: dir, Set: &artifact.CaseSet{Shards: shards}}
 	for _, s := range shards {
 		in, err := toolchain.FileInput(toolchain.RoleCases, s.File, filepath.Join(dir, s.File))
 		if err != nil {
 			return nil, err
 		}
-		cases.Files = append(cases.Files, registry.File{Path: s.File, Digest: in.Digest, Size: in.Size})
+		cases.Files = append(cases.Files, artifact.File{Path: s.File, Digest: in.Digest, Size: in.Size})
 	}
 	parts := make(map[string][]run.RowsOf)
 	for first := 0; ; first += size {

@@ -22,7 +22,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // twoTargets has an engine for each of two machines, and the label of the runners of one.
@@ -40,8 +46,8 @@ func of(targets ...string) build.Options { return build.Options{Targets: targets
 
 // at says that the world's files are of a commit.
 func (w *world) at(commit string) {
-	w.p.Origin = func(context.Context, string, []string) (*registry.Origin, error) {
-		return &registry.Origin{Git: registry.GitOrigin{Commit: commit, State: registry.GitClean}}, nil
+	w.p.Origin = func(context.Context, string, []string) (*evidence.Origin, error) {
+		return &evidence.Origin{Git: evidence.GitOrigin{Commit: commit, State: evidence.GitClean}}, nil
 	}
 }
 
@@ -121,24 +127,24 @@ func TestAssemble(t *testing.T) {
 
 // filtered is a registry whose history has some of its events alone.
 type filtered struct {
-	registry.Interface
-	keep func(registry.Event) bool
+	api.Interface
+	keep func(history.Event) bool
 }
 
-func (f filtered) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (f filtered) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	events, err := f.Interface.History(ctx, q)
-	return slices.DeleteFunc(slices.Clone(events), func(e registry.Event) bool { return !f.keep(e) }), err
+	return slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return !f.keep(e) }), err
 }
 
 // Provenance of a release says that it is a part. That of an engine, which other releases may have too, says nothing.
 func TestPartsByProvenanceOfTheirReleases(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		keep  func(registry.Event) bool
+		keep  func(history.Event) bool
 		found bool
 	}{
-		"of releases": {func(e registry.Event) bool { return e.Subject == e.Release }, true},
-		"of engines":  {func(e registry.Event) bool { return e.Subject != e.Release }, false},
+		"of releases": {func(e history.Event) bool { return e.Subject == e.Release }, true},
+		"of engines":  {func(e history.Event) bool { return e.Subject != e.Release }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,14 +163,14 @@ func TestPartsByProvenanceOfTheirReleases(t *testing.T) {
 
 // unanswered is a registry that does not say the first time which release an environment has.
 type unanswered struct {
-	registry.Interface
+	api.Interface
 	asked *bool
 }
 
-func (u unanswered) Release(ctx context.Context, environment, model, tag string) (registry.Release, error) {
+func (u unanswered) Release(ctx context.Context, environment, model, tag string) (artifact.Release, error) {
 	if !*u.asked {
 		*u.asked = true
-		return registry.Release{}, registry.Errorf(registry.CodeUnavailable, "the registry does not answer")
+		return artifact.Release{}, registry.Errorf(registry.CodeUnavailable, "the registry does not answer")
 	}
 	return u.Interface.Release(ctx, environment, model, tag)
 }
@@ -185,8 +191,8 @@ func TestPartIsNoRelease(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	part := w.built(t, twoTargets, of(narrow))
-	_, published := w.Publish(t.Context(), registry.Publication{Model: part.Release.Model, Release: part.Release.Digest})
-	_, promoted := w.Promote(t.Context(), registry.PromoteRequest{Model: part.Release.Model,
+	_, published := w.Publish(t.Context(), api.Publication{Model: part.Release.Model, Release: part.Release.Digest})
+	_, promoted := w.Promote(t.Context(), api.PromoteRequest{Model: part.Release.Model,
 		Ref: string(part.Release.Digest), From: "staging", To: "prod"})
 	for what, err := range map[string]error{"publish": published, "promote": promoted} {
 		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "is a part of a release") {
@@ -200,17 +206,17 @@ func TestAssembleRefusesOtherParts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		does  func(t *testing.T, w *world) // before the other part is built
-		after func(t *testing.T, w *world, part registry.Release)
+		after func(t *testing.T, w *world, part artifact.Release)
 		text  string // of the spec that the part is built by
 		says  string
 	}{
 		"another model file": {does: func(t *testing.T, w *world) { w.model(t, 2.5) },
-			after: func(t *testing.T, w *world, _ registry.Release) { w.model(t, 1.5) }, says: "of other files or by another spec"},
+			after: func(t *testing.T, w *world, _ artifact.Release) { w.model(t, 1.5) }, says: "of other files or by another spec"},
 		"other limits": {text: twoTargets + "limits: {preset: strict}\n", says: "of other files or by another spec"},
 		"another commit": {does: func(_ *testing.T, w *world) { w.at("0ld") },
-			after: func(_ *testing.T, w *world, _ registry.Release) { w.at("c0ffee") }, says: "it was built from commit 0ld"},
-		"a builder who is no longer trusted": {after: func(_ *testing.T, w *world, _ registry.Release) {
-			w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e registry.TrustEntry) bool { return e.Key == string(registry.RoleBuilder) }))
+			after: func(_ *testing.T, w *world, _ artifact.Release) { w.at("c0ffee") }, says: "it was built from commit 0ld"},
+		"a builder who is no longer trusted": {after: func(_ *testing.T, w *world, _ artifact.Release) {
+			w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e trust.TrustEntry) bool { return e.Key == string(evidence.RoleBuilder) }))
 		}, says: "no trusted builder"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,34 +245,34 @@ func TestAssembleRefusesOtherParts(t *testing.T) {
 // word of a builder about another index.
 func TestAssembleRefusesForgedParts(t *testing.T) {
 	t.Parallel()
-	for name, forge := range map[string]func(t *testing.T, w *world, genuine registry.Release, engine registry.PartRef) registry.Digest{
-		"without a statement": func(t *testing.T, w *world, genuine registry.Release, engine registry.PartRef) registry.Digest {
+	for name, forge := range map[string]func(t *testing.T, w *world, genuine artifact.Release, engine storage.PartRef) registry.Digest{
+		"without a statement": func(t *testing.T, w *world, genuine artifact.Release, engine storage.PartRef) registry.Digest {
 			return w.index(t, genuine, genuine.Plan, engine)
 		},
-		"with another engine and the statement of the genuine one": func(t *testing.T, w *world, genuine registry.Release, engine registry.PartRef) registry.Digest {
+		"with another engine and the statement of the genuine one": func(t *testing.T, w *world, genuine artifact.Release, engine storage.PartRef) registry.Digest {
 			d := w.index(t, genuine, genuine.Plan, engine)
-			if err := w.say(t, registry.RoleBuilder, genuine, d, w.statementAbout(t, genuine)); !registry.HasCode(err, registry.CodeTrust) {
+			if err := w.say(t, evidence.RoleBuilder, genuine, d, w.statementAbout(t, genuine)); !registry.HasCode(err, registry.CodeTrust) {
 				t.Errorf("attached with error %v, want CodeTrust", err)
 			}
 			return d
 		},
-		"said by a verifier": func(t *testing.T, w *world, genuine registry.Release, engine registry.PartRef) registry.Digest {
+		"said by a verifier": func(t *testing.T, w *world, genuine artifact.Release, engine storage.PartRef) registry.Digest {
 			d := w.index(t, genuine, genuine.Plan, engine)
-			if err := w.say(t, registry.RoleVerifier, genuine, d, w.about(t, w.statementAbout(t, genuine), d)); !registry.HasCode(err, registry.CodeTrust) {
+			if err := w.say(t, evidence.RoleVerifier, genuine, d, w.about(t, w.statementAbout(t, genuine), d)); !registry.HasCode(err, registry.CodeTrust) {
 				t.Errorf("attached with error %v, want CodeTrust", err)
 			}
 			return d
 		},
-		"said by a builder, with an engine that nobody signed": func(t *testing.T, w *world, genuine registry.Release, engine registry.PartRef) registry.Digest {
+		"said by a builder, with an engine that nobody signed": func(t *testing.T, w *world, genuine artifact.Release, engine storage.PartRef) registry.Digest {
 			d := w.index(t, genuine, genuine.Plan, engine)
-			if err := w.say(t, registry.RoleBuilder, genuine, d, w.about(t, w.statementAbout(t, genuine), d)); err != nil {
+			if err := w.say(t, evidence.RoleBuilder, genuine, d, w.about(t, w.statementAbout(t, genuine), d)); err != nil {
 				t.Fatal(err)
 			}
 			return d
 		},
-		"said by a builder, with another plan": func(t *testing.T, w *world, genuine registry.Release, engine registry.PartRef) registry.Digest {
+		"said by a builder, with another plan": func(t *testing.T, w *world, genuine artifact.Release, engine storage.PartRef) registry.Digest {
 			d := w.index(t, genuine, genuine.Sources, engine)
-			if err := w.say(t, registry.RoleBuilder, genuine, d, w.about(t, w.statementAbout(t, genuine), d)); err != nil {
+			if err := w.say(t, evidence.RoleBuilder, genuine, d, w.about(t, w.statementAbout(t, genuine), d)); err != nil {
 				t.Fatal(err)
 			}
 			return d
@@ -280,8 +286,8 @@ func TestAssembleRefusesForgedParts(t *testing.T) {
 			engine := genuine.Engines[0]
 			engine.Target.Name = wide
 			other, err := w.Parts.PutPart(t.Context(), "staging/vision/digits",
-				registry.Part{Role: registry.PartEngine, Engine: engine, Model: genuine.Model, Format: "onnx",
-					Files: []registry.PartFile{w.modelFile(t)}})
+				storage.Part{Role: artifact.PartEngine, Engine: engine, Model: genuine.Model, Format: "onnx",
+					Files: []storage.PartFile{w.modelFile(t)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,15 +306,15 @@ func TestAssembleRefusesUnsafeParts(t *testing.T) {
 			w := setup(t, 1.5)
 			w.built(t, twoTargets, of(narrow))
 			honest := w.p.Parts
-			w.p.Parts = tampering{PartStore: honest, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
-				if p.Role == registry.PartEngine {
+			w.p.Parts = tampering{PartStore: honest, roles: make(map[registry.Digest]artifact.PartKind), part: func(p *storage.Part) {
+				if p.Role == artifact.PartEngine {
 					p.Files = append(p.Files, fileOf("weights.bin", pickle))
 				}
 			}}
 			w.built(t, twoTargets, of(wide))
 			w.p.Parts, w.p.Inspected = honest, inspected
 			opened := false
-			w.p.OpenKey = func(context.Context, registry.Role, string, string) error { opened = true; return nil }
+			w.p.OpenKey = func(context.Context, evidence.Role, string, string) error { opened = true; return nil }
 			_, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
 			if inspected {
 				if err != nil || !opened {
@@ -365,7 +371,7 @@ func TestAssembleNamesAPartOnce(t *testing.T) {
 	w := setup(t, 1.5)
 	w.at("0ld")
 	part := w.built(t, twoTargets, of(narrow)).Release
-	if err := w.say(t, registry.RoleBuilder, part, part.Digest, w.statementAbout(t, part)); err != nil {
+	if err := w.say(t, evidence.RoleBuilder, part, part.Digest, w.statementAbout(t, part)); err != nil {
 		t.Fatal(err)
 	}
 	w.at("c0ffee")
@@ -400,7 +406,7 @@ func (w *world) duringSign(t *testing.T, other func() (build.Result, error), o b
 	var once sync.Once
 	var made build.Result
 	sign := w.p.Sign
-	w.p.Sign = func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+	w.p.Sign = func(ctx context.Context, role evidence.Role, statement []byte) ([]byte, error) {
 		once.Do(func() {
 			w.p.Sign = sign
 			var err error
@@ -418,7 +424,7 @@ func (w *world) duringSign(t *testing.T, other func() (build.Result, error), o b
 func setupBeside(w *world) *run.Env {
 	other := *w.p
 	other.Progress = nil
-	other.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+	other.Node = func(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 		n, err := describedOnce(ctx, runtimes)
 		n.CPU.Model = "another processor"
 		return n, err
@@ -450,7 +456,7 @@ func TestAssembleAtTheSameTime(t *testing.T) {
 			t.Errorf("assembler %d made %s, and another one %s", i, r.Release.Digest, results[0].Release.Digest)
 		}
 	}
-	events, err := w.History(t.Context(), registry.HistoryQuery{Environment: "staging", Kind: registry.EventPublish})
+	events, err := w.History(t.Context(), history.HistoryQuery{Environment: "staging", Kind: history.EventPublish})
 	if err != nil || len(events) != 1 {
 		t.Errorf("%d publications, error %v; want one", len(events), err)
 	}
@@ -499,17 +505,17 @@ func TestPartsSurviveStops(t *testing.T) {
 }
 
 // index stores an index that claims to be a part, with one engine.
-func (w *world) index(t *testing.T, like registry.Release, plan registry.Digest, engine registry.PartRef) registry.Digest {
+func (w *world) index(t *testing.T, like artifact.Release, plan registry.Digest, engine storage.PartRef) registry.Digest {
 	t.Helper()
-	var parts []registry.PartRef
-	for role, d := range map[registry.PartKind]registry.Digest{registry.PartLimits: like.Limits, registry.PartInterface: like.Interface} {
+	var parts []storage.PartRef
+	for role, d := range map[artifact.PartKind]registry.Digest{artifact.PartLimits: like.Limits, artifact.PartInterface: like.Interface} {
 		f, err := w.Parts.Fetch(t.Context(), "staging/vision/digits", d, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts = append(parts, registry.PartRef{Role: role, Digest: d, Size: int64(len(f.Manifest))})
+		parts = append(parts, storage.PartRef{Role: role, Digest: d, Size: int64(len(f.Manifest))})
 	}
-	d, err := w.Parts.Assemble(t.Context(), "staging/vision/digits", registry.Assembly{Model: like.Model, Version: like.Version, Revision: 1,
+	d, err := w.Parts.Assemble(t.Context(), "staging/vision/digits", storage.Assembly{Model: like.Model, Version: like.Version, Revision: 1,
 		Sources: like.Sources, Plan: plan, Part: like.Part, Parts: append(parts, engine)})
 	if err != nil {
 		t.Fatal(err)
@@ -518,13 +524,13 @@ func (w *world) index(t *testing.T, like registry.Release, plan registry.Digest,
 }
 
 // statementAbout is what the builder says of a part.
-func (w *world) statementAbout(t *testing.T, r registry.Release) registry.Statement {
+func (w *world) statementAbout(t *testing.T, r artifact.Release) evidence.Statement {
 	t.Helper()
 	claims, _, err := w.Claims(t.Context(), "staging", r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(claims, func(c registry.Claim) bool { return c.Subject == r.Digest })
+	at := slices.IndexFunc(claims, func(c evidence.Claim) bool { return c.Subject == r.Digest })
 	if at < 0 {
 		t.Fatal("nothing is said about the part")
 	}
@@ -532,14 +538,14 @@ func (w *world) statementAbout(t *testing.T, r registry.Release) registry.Statem
 }
 
 // about is the same statement about something else.
-func (w *world) about(t *testing.T, s registry.Statement, d registry.Digest) registry.Statement {
+func (w *world) about(t *testing.T, s evidence.Statement, d registry.Digest) evidence.Statement {
 	t.Helper()
-	s.Subject = []registry.StatementSubject{{Name: "vision/digits", Digest: registry.NewDigestSet(d)}}
+	s.Subject = []evidence.StatementSubject{{Name: "vision/digits", Digest: evidence.NewDigestSet(d)}}
 	return s
 }
 
 // say signs a statement in a role and attaches it to an index.
-func (w *world) say(t *testing.T, role registry.Role, r registry.Release, d registry.Digest, s registry.Statement) error {
+func (w *world) say(t *testing.T, role evidence.Role, r artifact.Release, d registry.Digest, s evidence.Statement) error {
 	t.Helper()
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -549,17 +555,17 @@ func (w *world) say(t *testing.T, role registry.Role, r registry.Release, d regi
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: d, Subject: d, Bundle: bundle})
+	_, err = w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: d, Subject: d, Bundle: bundle})
 	return err
 }
 
 // modelFile is the model of the world as a file of a part.
-func (w *world) modelFile(t *testing.T) registry.PartFile {
+func (w *world) modelFile(t *testing.T) storage.PartFile {
 	t.Helper()
 	in, err := toolchain.FileInput(toolchain.RoleModel, "model.onnx", filepath.Join(w.dir, "model.onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry.PartFile{File: registry.File{Path: "model.onnx", Digest: in.Digest, Size: in.Size},
+	return storage.PartFile{File: artifact.File{Path: "model.onnx", Digest: in.Digest, Size: in.Size},
 		Open: func() (io.ReadCloser, error) { return in.Open() }}
 }

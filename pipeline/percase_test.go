@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -18,10 +19,10 @@ func (w *world) rejudged(t *testing.T, found verify.Result, e verify.VerifiedEng
 		t.Fatal(err)
 	}
 	for _, c := range claims {
-		if c.Subject != e.Digest || c.Statement.PredicateType != registry.PredicateParity {
+		if c.Subject != e.Digest || c.Statement.PredicateType != evidence.PredicateParity {
 			continue
 		}
-		var report registry.ParityReport
+		var report evidence.ParityReport
 		if err := registry.DecodeSigned(c.Statement.Predicate, &report); err != nil {
 			t.Fatal(err)
 		}

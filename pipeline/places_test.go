@@ -9,7 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/verify"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -54,10 +54,10 @@ func TestMeanIoUAgainstLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := verified.Engines[0]
-	if a := e.Parity.Accuracy; a == nil || a.Reference != 0.5 || a.Engine != 0.5 || a.Cases != cases || e.Parity.Verdict != registry.VerdictPass {
+	if a := e.Parity.Accuracy; a == nil || a.Reference != 0.5 || a.Engine != 0.5 || a.Cases != cases || e.Parity.Verdict != evidence.VerdictPass {
 		t.Errorf("%s: %+v, %v; want a mean of 2 of 4 places where label or answer is the class", e.Parity.Verdict, a, e.Parity.Reasons)
 	}
-	if again := w.rejudged(t, verified, e); len(again.Differences) > 0 || again.Verdict != registry.VerdictPass || again.Taken != 0 {
+	if again := w.rejudged(t, verified, e); len(again.Differences) > 0 || again.Verdict != evidence.VerdictPass || again.Taken != 0 {
 		t.Errorf("judged again by its per-case figures: %+v; want a pass, and nothing taken", again)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -39,15 +41,15 @@ func TestVerifyPlainLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		load     string
 		run      func(job toolchain.Job, outDir string) error // of the plain load; nil: as it is
-		plain    registry.Verdict
-		verdict  registry.Verdict
+		plain    evidence.Verdict
+		verdict  evidence.Verdict
 		contains string
 	}{
-		"passes":                   {"{options: {graph_optimization_level: basic}}", nil, registry.VerdictPass, registry.VerdictPass, ""},
-		"crashes":                  {"{options: {graph_optimization_level: basic}}", crash, registry.VerdictFail, registry.VerdictFail, "signal 11"},
-		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, registry.VerdictFail, registry.VerdictPass, "signal 11"},
-		"runs out of memory":       {"{options: {graph_optimization_level: basic}}", memory, registry.VerdictUndecided, registry.VerdictUndecided, "used up its memory"},
-		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), registry.VerdictFail, registry.VerdictFail, "signal to noise ratio"},
+		"passes":                   {"{options: {graph_optimization_level: basic}}", nil, evidence.VerdictPass, evidence.VerdictPass, ""},
+		"crashes":                  {"{options: {graph_optimization_level: basic}}", crash, evidence.VerdictFail, evidence.VerdictFail, "signal 11"},
+		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, evidence.VerdictFail, evidence.VerdictPass, "signal 11"},
+		"runs out of memory":       {"{options: {graph_optimization_level: basic}}", memory, evidence.VerdictUndecided, evidence.VerdictUndecided, "used up its memory"},
+		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), evidence.VerdictFail, evidence.VerdictFail, "signal to noise ratio"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,14 +76,14 @@ func TestVerifyPlainLoad(t *testing.T) {
 				return nil
 			}
 			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
-			if failed := registry.CodeOf(err) == registry.CodeLimit; err != nil && !failed || failed != (c.verdict != registry.VerdictPass) {
+			if failed := registry.CodeOf(err) == registry.CodeLimit; err != nil && !failed || failed != (c.verdict != evidence.VerdictPass) {
 				t.Fatalf("error %v, want the verdict %s", err, c.verdict)
 			}
 			p := verified.Engines[0].Parity
 			if p.PlainLoad == nil || p.PlainLoad.Verdict != c.plain || p.PlainLoad.Cases != 3 || !strings.Contains(p.PlainLoad.Message, c.contains) {
 				t.Errorf("plain load %+v, want %s on 3 cases with %q", p.PlainLoad, c.plain, c.contains)
 			}
-			if p.Verdict != c.verdict || p.Settings.Load != registry.LoadByProfile || p.Settings.Level != "basic" {
+			if p.Verdict != c.verdict || p.Settings.Load != artifact.LoadByProfile || p.Settings.Level != "basic" {
 				t.Errorf("verdict %s, settings %+v: want %s by a load profile of level basic", p.Verdict, p.Settings, c.verdict)
 			}
 			if loaded["plain"] != 1 || loaded["by profile"] < 3 { // on the cases, for consistency and timed
@@ -113,8 +115,8 @@ func TestPlainLoadWithNothingToCompare(t *testing.T) {
 	if want := "a plain load of the engine, without its load profile, was not judged: output y has no finite elements"; registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), want) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
-	if p := verified.Engines[0].Parity; p.Verdict != registry.VerdictUndecided ||
-		p.PlainLoad == nil || p.PlainLoad.Verdict != registry.VerdictUndecided {
+	if p := verified.Engines[0].Parity; p.Verdict != evidence.VerdictUndecided ||
+		p.PlainLoad == nil || p.PlainLoad.Verdict != evidence.VerdictUndecided {
 		t.Errorf("verdict %s, plain load %+v; want both undecided", p.Verdict, p.PlainLoad)
 	}
 }
@@ -152,8 +154,8 @@ func TestVerifyLoadsPlainly(t *testing.T) {
 		t.Errorf("%d fixed runs and %d plain ones, want 2 and 8", fixed, plainly)
 	}
 	p := verified.Engines[0].Parity
-	if p.Settings.Load != registry.LoadDefault || p.Settings.Threads != 0 || p.Settings.Level != "" || p.PlainLoad != nil {
-		t.Errorf("settings %+v and plain load %v, want %q alone", p.Settings, p.PlainLoad, registry.LoadDefault)
+	if p.Settings.Load != artifact.LoadDefault || p.Settings.Threads != 0 || p.Settings.Level != "" || p.PlainLoad != nil {
+		t.Errorf("settings %+v and plain load %v, want %q alone", p.Settings, p.PlainLoad, artifact.LoadDefault)
 	}
 }
 
@@ -206,7 +208,7 @@ func TestPlainLoadOfAllFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := verified.Engines[0].Parity.PlainLoad; p == nil || p.Verdict != registry.VerdictPass || p.Cases != 5 || len(files) != 2 {
+	if p := verified.Engines[0].Parity.PlainLoad; p == nil || p.Verdict != evidence.VerdictPass || p.Cases != 5 || len(files) != 2 {
 		t.Errorf("plain load %+v of the files %q, want a pass on 5 cases of 2 files", p, files)
 	}
 }
@@ -251,7 +253,7 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 		}
 		return nil
 	}
-	verify := func(first bool) (*registry.ParityReport, *registry.PlainLoad) {
+	verify := func(first bool) (*evidence.ParityReport, *evidence.PlainLoad) {
 		t.Helper()
 		loads = 0
 		w.p.Draw = func(n int) int {
@@ -267,21 +269,21 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 		report := verified.Engines[0].Parity
 		return &report, report.PlainLoad
 	}
-	if r, p := verify(false); r.Verdict != registry.VerdictPass || p.Cases != 32 || p.Drawn != nil || loads != 1 {
+	if r, p := verify(false); r.Verdict != evidence.VerdictPass || p.Cases != 32 || p.Drawn != nil || loads != 1 {
 		t.Fatalf("without the bad case: %s, plain load %+v in %d loads; want a pass on 32 cases", r.Verdict, p, loads)
 	}
 	r, failed := verify(true)
-	if r.Verdict != registry.VerdictFail || failed.Cases != 32 || len(failed.Drawn) != 32 || failed.Drawn[10] != 20 {
+	if r.Verdict != evidence.VerdictFail || failed.Cases != 32 || len(failed.Drawn) != 32 || failed.Drawn[10] != 20 {
 		t.Fatalf("with the bad case: %s, plain load %+v; want a failure that names the drawn cases", r.Verdict, failed)
 	}
 	for range 2 {
-		if r, p := verify(false); r.Verdict != registry.VerdictFail || !slices.Equal(p.Drawn, failed.Drawn) || loads != 1 ||
+		if r, p := verify(false); r.Verdict != evidence.VerdictFail || !slices.Equal(p.Drawn, failed.Drawn) || loads != 1 ||
 			!strings.Contains(p.Message, "on the cases on which it failed before: ") {
 			t.Errorf("with another draw: %s, plain load %+v in %d loads; want the same failure", r.Verdict, p, loads)
 		}
 	}
 	bad = -1
-	if r, p := verify(false); r.Verdict == registry.VerdictFail || p.Verdict != registry.VerdictPass || p.Cases != 64 || loads != 2 {
+	if r, p := verify(false); r.Verdict == evidence.VerdictFail || p.Verdict != evidence.VerdictPass || p.Cases != 64 || loads != 2 {
 		t.Errorf("where all pass: %s, plain load %+v in %d loads; want a pass on 64 cases in two", r.Verdict, p, loads)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // A replayed case shows what goes in and comes out, the element that differs most, and what the report says of its worst
@@ -30,7 +31,7 @@ func TestReplay(t *testing.T) {
 	if report.Outputs["y"].Prefix != nil {
 		t.Error("an output that is no tokens has a common prefix of them")
 	}
-	overAll := func(c registry.Check) bool { return c.Low != nil || c.High != nil || c.Figure == "systematic" }
+	overAll := func(c evidence.Check) bool { return c.Low != nil || c.High != nil || c.Figure == "systematic" }
 	if !slices.ContainsFunc(report.Checks, overAll) {
 		t.Fatalf("checks %+v, want one that takes all cases", report.Checks)
 	}
@@ -46,7 +47,7 @@ func TestReplay(t *testing.T) {
 		if float64(y.MaxAbs) != 0.25*math.Abs(x) || y.Worst == nil || float64(y.Worst.Engine) != 1.25*x || len(y.Checks) == 0 {
 			t.Errorf("case %d: output %+v, want a largest difference of %v and the limits", number, y, 0.25*math.Abs(x))
 		}
-		if slices.ContainsFunc(y.Checks, func(c registry.Check) bool { return overAll(c) || c.Output != "y" }) {
+		if slices.ContainsFunc(y.Checks, func(c evidence.Check) bool { return overAll(c) || c.Output != "y" }) {
 			t.Errorf("case %d: checks %+v, want those that one case can fail", number, y.Checks)
 		}
 		if (y.Reported != nil) != (number == worst.Case) || y.Reported != nil && (y.Reported.Engine != worst.Engine || y.Reported.Reference != worst.Reference) {

@@ -13,11 +13,12 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -41,13 +42,13 @@ func TestReproducibleByOutputs(t *testing.T) {
 	writeCases(t, cases, []float32{0, 0, 3}) // of which the last alone shows a weight
 	for name, c := range map[string]struct {
 		compiler compiler
-		want     registry.Reproducibility
+		want     evidence.Reproducibility
 	}{
-		"the same bytes":                       {compiler{}, registry.ReproducibleBytes},
-		"other text":                           {compiler{text: true}, registry.ReproducibleSemantic},
-		"another weight, in its last bit":      {compiler{weight: true}, registry.ReproducibleNone},
-		"other text and weight":                {compiler{text: true, weight: true}, registry.ReproducibleNone},
-		"another weight that no case is about": {compiler{hidden: true}, registry.ReproducibleSemantic},
+		"the same bytes":                       {compiler{}, evidence.ReproducibleBytes},
+		"other text":                           {compiler{text: true}, evidence.ReproducibleSemantic},
+		"another weight, in its last bit":      {compiler{weight: true}, evidence.ReproducibleNone},
+		"other text and weight":                {compiler{text: true, weight: true}, evidence.ReproducibleNone},
+		"another weight that no case is about": {compiler{hidden: true}, evidence.ReproducibleSemantic},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

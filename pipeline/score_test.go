@@ -17,6 +17,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // The program of a metric is tried on the golden outputs before anything is signed. Where it cannot be run here, the build warns.
@@ -70,14 +73,14 @@ func TestVerifyScoresByTheProgram(t *testing.T) {
 		engine  []float64
 		err     error // of the program, on outputs of engines
 		none    bool  // this machine cannot run programs
-		verdict registry.Verdict
+		verdict evidence.Verdict
 		says    string
 	}{
-		"as good":             {reference, nil, false, registry.VerdictPass, ""},
-		"worse":               {engines, nil, false, registry.VerdictFail, "program"},
-		"a score that is NaN": {slices.Repeat([]float64{math.NaN()}, 40), nil, false, registry.VerdictUndecided, "NaN"},
-		"it fails":            {nil, registry.Errorf(registry.CodeInvalid, "division by zero"), false, registry.VerdictUndecided, "division by zero"},
-		"it cannot be run":    {nil, nil, true, registry.VerdictUndecided, "cannot be run here"},
+		"as good":             {reference, nil, false, evidence.VerdictPass, ""},
+		"worse":               {engines, nil, false, evidence.VerdictFail, "program"},
+		"a score that is NaN": {slices.Repeat([]float64{math.NaN()}, 40), nil, false, evidence.VerdictUndecided, "NaN"},
+		"it fails":            {nil, registry.Errorf(registry.CodeInvalid, "division by zero"), false, evidence.VerdictUndecided, "division by zero"},
+		"it cannot be run":    {nil, nil, true, evidence.VerdictUndecided, "cannot be run here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,13 +162,13 @@ func TestVerifyRefusesAnotherProgram(t *testing.T) {
 			write(t, w, "score.py", []byte("pass"))
 			scores := slices.Repeat([]float64{1, 0.5}, 20)
 			w.p.Score = func(context.Context, toolchain.ScoreJob) ([]float64, error) { return scores, nil }
-			store := tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]registry.PartKind), part: func(p *registry.Part) {
-				if p.Role == registry.PartProgram && c.text != "" {
-					p.Files = []registry.PartFile{fileOf("score.py", c.text)}
+			store := tampering{PartStore: w.p.Parts, roles: make(map[registry.Digest]artifact.PartKind), part: func(p *storage.Part) {
+				if p.Role == artifact.PartProgram && c.text != "" {
+					p.Files = []storage.PartFile{fileOf("score.py", c.text)}
 				}
 			}}
-			store.sources = func(parts []registry.PartRef) []registry.PartRef {
-				return slices.DeleteFunc(slices.Clone(parts), func(ref registry.PartRef) bool { return c.without && store.roles[ref.Digest] == registry.PartProgram })
+			store.sources = func(parts []storage.PartRef) []storage.PartRef {
+				return slices.DeleteFunc(slices.Clone(parts), func(ref storage.PartRef) bool { return c.without && store.roles[ref.Digest] == artifact.PartProgram })
 			}
 			w.p.Parts = store
 			built := w.built(t, pricedSpec("{metric: program, program: score.py, drop: {max: 10%}}"), build.Options{})

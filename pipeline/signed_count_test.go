@@ -8,6 +8,9 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // maxSigningCalls is how often a build of six engines may ask the registry about evidence: for the claims that are
@@ -16,16 +19,16 @@ const maxSigningCalls = 16
 
 // counted counts what signing asks a registry.
 type counted struct {
-	registry.Interface
+	api.Interface
 	claims, attachments int
 }
 
-func (c *counted) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+func (c *counted) Claims(ctx context.Context, environment string, r artifact.Release) ([]evidence.Claim, evidence.IgnoredEvidence, error) {
 	c.claims++
 	return c.Interface.Claims(ctx, environment, r)
 }
 
-func (c *counted) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+func (c *counted) Attach(ctx context.Context, a api.Attachment) (registry.Digest, error) {
 	c.attachments++
 	return c.Interface.Attach(ctx, a)
 }

@@ -19,7 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/pipeline/verify"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // spoilt spoils what one call of any driver of a world leaves, after the driver listed its files: as
@@ -183,8 +183,8 @@ func TestNoFaultOfAStepPasses(t *testing.T) {
 					case at == 0:
 						sound = built
 						// The worst step decides: what is quantized has other bytes each time, and computes the same.
-						want := map[string]registry.Reproducibility{"linux-amd64-v1/fp32": registry.ReproducibleBytes,
-							"linux-amd64-v1/int8": registry.ReproducibleSemantic}
+						want := map[string]evidence.Reproducibility{"linux-amd64-v1/fp32": evidence.ReproducibleBytes,
+							"linux-amd64-v1/int8": evidence.ReproducibleSemantic}
 						if !maps.Equal(built.Reproducible, want) {
 							t.Errorf("reproducible by %v, want %v", built.Reproducible, want)
 						}
@@ -238,7 +238,7 @@ func TestNoFaultOfARunPasses(t *testing.T) {
 					verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 					noticed := err != nil || len(verified.Engines) != 2
 					for _, e := range verified.Engines {
-						noticed = noticed || e.Parity.Verdict != registry.VerdictPass || len(e.Parity.Reasons)+len(e.Performance.Reasons) > 0
+						noticed = noticed || e.Parity.Verdict != evidence.VerdictPass || len(e.Parity.Reasons)+len(e.Performance.Reasons) > 0
 					}
 					switch {
 					case at == 0 && (noticed || s.calls < 4):
@@ -278,7 +278,7 @@ func TestNoFaultOfATrialPasses(t *testing.T) {
 				result, err := w.tune(t, tuned, 0)
 				noticed = len(result.Trials) != 2 // what could not be made is skipped
 				for _, trial := range result.Trials {
-					noticed = noticed || trial.Verdict != registry.VerdictPass
+					noticed = noticed || trial.Verdict != evidence.VerdictPass
 				}
 				return noticed, err
 			},

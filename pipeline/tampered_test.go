@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/pipeline/draft"
@@ -21,20 +22,24 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // tampering stores parts other than those that a build hands over, as a builder that is not
 // honest could, whose signature counts all the same.
 type tampering struct {
-	registry.PartStore
-	part    func(p *registry.Part)
-	sources func(parts []registry.PartRef) []registry.PartRef
-	roles   map[registry.Digest]registry.PartKind
+	storage.PartStore
+	part    func(p *storage.Part)
+	sources func(parts []storage.PartRef) []storage.PartRef
+	roles   map[registry.Digest]artifact.PartKind
 }
 
-func (s tampering) PutPart(ctx context.Context, repository string, p registry.Part) (registry.PartRef, error) {
+func (s tampering) PutPart(ctx context.Context, repository string, p storage.Part) (storage.PartRef, error) {
 	p.Files = slices.Clone(p.Files)
 	s.part(&p)
 	ref, err := s.PartStore.PutPart(ctx, repository, p)
@@ -42,17 +47,17 @@ func (s tampering) PutPart(ctx context.Context, repository string, p registry.Pa
 	return ref, err
 }
 
-func (s tampering) Assemble(ctx context.Context, repository string, a registry.Assembly) (registry.Digest, error) {
-	a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(ref registry.PartRef) bool {
+func (s tampering) Assemble(ctx context.Context, repository string, a storage.Assembly) (registry.Digest, error) {
+	a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(ref storage.PartRef) bool {
 		return s.sources != nil && !slices.Contains(s.sources(a.Parts), ref)
 	})
 	return s.PartStore.Assemble(ctx, repository, a)
 }
 
 // fileOf is a file with a text.
-func fileOf(name, text string) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: name, Digest: digest.FromString(text), Size: int64(len(text))},
+func fileOf(name, text string) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: name, Digest: digest.FromString(text), Size: int64(len(text))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
 	}
 }
@@ -61,56 +66,56 @@ func fileOf(name, text string) registry.PartFile {
 // believed before its form was checked.
 func TestVerifyRefusesATrap(t *testing.T) {
 	t.Parallel()
-	add := func(role registry.PartKind, name, text string) func(p *registry.Part) {
-		return func(p *registry.Part) {
+	add := func(role artifact.PartKind, name, text string) func(p *storage.Part) {
+		return func(p *storage.Part) {
 			if p.Role == role {
 				p.Files = append(p.Files, fileOf(name, text))
 			}
 		}
 	}
-	replace := func(role registry.PartKind, name, text string) func(p *registry.Part) {
-		return func(p *registry.Part) {
+	replace := func(role artifact.PartKind, name, text string) func(p *storage.Part) {
+		return func(p *storage.Part) {
 			if p.Role == role {
-				p.Files = []registry.PartFile{fileOf(name, text)}
+				p.Files = []storage.PartFile{fileOf(name, text)}
 			}
 		}
 	}
 	for name, c := range map[string]struct {
-		part    func(p *registry.Part)
-		without registry.PartKind // is left out of the sources
+		part    func(p *storage.Part)
+		without artifact.PartKind // is left out of the sources
 		code    registry.Code
 		text    string
 	}{
-		"nothing":                         {part: func(*registry.Part) {}},
-		"text beside the model":           {part: add(registry.PartEngine, "notes.txt", "hello")},
-		"a pickle beside the model":       {part: add(registry.PartEngine, "weights.bin", pickle), code: registry.CodeUnsafe, text: "weights.bin"},
-		"a pickle as the model":           {part: replace(registry.PartEngine, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
-		"no model":                        {part: replace(registry.PartEngine, "other.onnx", "hello"), code: registry.CodeInvalid, text: "has no file model.onnx"},
-		"a pickle as the reference model": {part: replace(registry.PartReference, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
-		"limits that are text":            {part: replace(registry.PartLimits, "limits.json", "hello"), code: registry.CodeInvalid, text: "limits"},
-		"an interface that is text":       {part: replace(registry.PartInterface, "interface.json", "hello"), code: registry.CodeInvalid, text: "interface"},
-		"an interface of another type":    {part: edited(registry.PartInterface, `"outputs":[{"dtype":"float32"`, `"outputs":[{"dtype":"float16"`), code: registry.CodeTrust, text: `output "y" is float16`},
-		"an interface of another size":    {part: edited(registry.PartInterface, `"name":"y","shape":[1,1]`, `"name":"y","shape":[1,2]`), code: registry.CodeTrust, text: `is float32 [1 2] in the interface, and float32 [1 1] in the reference model`},
-		"no golden outputs":               {without: registry.PartGolden, code: registry.CodeTrust, text: "have no golden"},
-		"no cases":                        {without: registry.PartCases, code: registry.CodeTrust, text: "have no cases"},
-		"cases that are text":             {part: replaceText(registry.PartCases), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
-		"golden outputs of fewer cases":   {part: replaceShard(t, registry.PartGolden, "y", 2, 2), code: registry.CodeTrust, text: "the golden outputs are of 2 cases in 1 file: want those of the 3 cases in 1 file"},
-		"golden outputs of another name":  {part: replaceShard(t, registry.PartGolden, "z", 3, 3), code: registry.CodeInvalid, text: `there is no output "y"`},
-		"golden outputs without rows":     {part: replaceShard(t, registry.PartGolden, "y", 3, 1), code: registry.CodeInvalid, text: "want 3 first, one for each case"},
-		"cases without an input":          {part: replaceShard(t, registry.PartCases, "other", 3, 3), code: registry.CodeInvalid, text: `no tensor for the model's input "x"`},
-		"cases without rows":              {part: replaceShard(t, registry.PartCases, "x", 3, 2, 1), code: registry.CodeInvalid, text: "2 cases, and its set has 3"},
-		"a case without dimensions":       {part: replaceShard(t, registry.PartCases, "x", 3), code: registry.CodeInvalid, text: "shape is [], the model wants [1 1]"},
-		"golden outputs that are text":    {part: replaceText(registry.PartGolden), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
+		"nothing":                         {part: func(*storage.Part) {}},
+		"text beside the model":           {part: add(artifact.PartEngine, "notes.txt", "hello")},
+		"a pickle beside the model":       {part: add(artifact.PartEngine, "weights.bin", pickle), code: registry.CodeUnsafe, text: "weights.bin"},
+		"a pickle as the model":           {part: replace(artifact.PartEngine, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
+		"no model":                        {part: replace(artifact.PartEngine, "other.onnx", "hello"), code: registry.CodeInvalid, text: "has no file model.onnx"},
+		"a pickle as the reference model": {part: replace(artifact.PartReference, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
+		"limits that are text":            {part: replace(artifact.PartLimits, "limits.json", "hello"), code: registry.CodeInvalid, text: "limits"},
+		"an interface that is text":       {part: replace(artifact.PartInterface, "interface.json", "hello"), code: registry.CodeInvalid, text: "interface"},
+		"an interface of another type":    {part: edited(artifact.PartInterface, `"outputs":[{"dtype":"float32"`, `"outputs":[{"dtype":"float16"`), code: registry.CodeTrust, text: `output "y" is float16`},
+		"an interface of another size":    {part: edited(artifact.PartInterface, `"name":"y","shape":[1,1]`, `"name":"y","shape":[1,2]`), code: registry.CodeTrust, text: `is float32 [1 2] in the interface, and float32 [1 1] in the reference model`},
+		"no golden outputs":               {without: artifact.PartGolden, code: registry.CodeTrust, text: "have no golden"},
+		"no cases":                        {without: artifact.PartCases, code: registry.CodeTrust, text: "have no cases"},
+		"cases that are text":             {part: replaceText(artifact.PartCases), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
+		"golden outputs of fewer cases":   {part: replaceShard(t, artifact.PartGolden, "y", 2, 2), code: registry.CodeTrust, text: "the golden outputs are of 2 cases in 1 file: want those of the 3 cases in 1 file"},
+		"golden outputs of another name":  {part: replaceShard(t, artifact.PartGolden, "z", 3, 3), code: registry.CodeInvalid, text: `there is no output "y"`},
+		"golden outputs without rows":     {part: replaceShard(t, artifact.PartGolden, "y", 3, 1), code: registry.CodeInvalid, text: "want 3 first, one for each case"},
+		"cases without an input":          {part: replaceShard(t, artifact.PartCases, "other", 3, 3), code: registry.CodeInvalid, text: `no tensor for the model's input "x"`},
+		"cases without rows":              {part: replaceShard(t, artifact.PartCases, "x", 3, 2, 1), code: registry.CodeInvalid, text: "2 cases, and its set has 3"},
+		"a case without dimensions":       {part: replaceShard(t, artifact.PartCases, "x", 3), code: registry.CodeInvalid, text: "shape is [], the model wants [1 1]"},
+		"golden outputs that are text":    {part: replaceText(artifact.PartGolden), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			if c.part == nil {
-				c.part = func(*registry.Part) {}
+				c.part = func(*storage.Part) {}
 			}
-			store := tampering{PartStore: w.p.Parts, part: c.part, roles: make(map[registry.Digest]registry.PartKind)}
-			store.sources = func(parts []registry.PartRef) []registry.PartRef {
-				return slices.DeleteFunc(slices.Clone(parts), func(ref registry.PartRef) bool { return store.roles[ref.Digest] == c.without })
+			store := tampering{PartStore: w.p.Parts, part: c.part, roles: make(map[registry.Digest]artifact.PartKind)}
+			store.sources = func(parts []storage.PartRef) []storage.PartRef {
+				return slices.DeleteFunc(slices.Clone(parts), func(ref storage.PartRef) bool { return store.roles[ref.Digest] == c.without })
 			}
 			w.p.Parts = store
 			built := w.built(t, onlyFP32, build.Options{})
@@ -131,7 +136,7 @@ func TestVerifyRefusesATrap(t *testing.T) {
 				t.Errorf("replay: error %v, want one where verify has one", again)
 			}
 			for _, e := range verified.Engines {
-				if err != nil && e.Parity.Verdict == registry.VerdictPass {
+				if err != nil && e.Parity.Verdict == evidence.VerdictPass {
 					t.Errorf("%s passes, and the error is %v", e.Label, err)
 				}
 			}
@@ -140,8 +145,8 @@ func TestVerifyRefusesATrap(t *testing.T) {
 }
 
 // edited replaces a text in the files of a part.
-func edited(role registry.PartKind, from, to string) func(p *registry.Part) {
-	return func(p *registry.Part) {
+func edited(role artifact.PartKind, from, to string) func(p *storage.Part) {
+	return func(p *storage.Part) {
 		for i := range p.Files {
 			if p.Role != role {
 				continue
@@ -160,7 +165,7 @@ func edited(role registry.PartKind, from, to string) func(p *registry.Part) {
 }
 
 // replaceShard replaces the files of a part by one with a tensor of this shape, of which its set says that it has count cases.
-func replaceShard(t *testing.T, role registry.PartKind, name string, count int, shape ...int64) func(p *registry.Part) {
+func replaceShard(t *testing.T, role artifact.PartKind, name string, count int, shape ...int64) func(p *storage.Part) {
 	t.Helper()
 	values := []float32{1, -2, 3}
 	if len(shape) == 0 {
@@ -176,21 +181,21 @@ func replaceShard(t *testing.T, role registry.PartKind, name string, count int, 
 	if err := tensor.Write(&text, map[string]tensor.Tensor{name: of}, nil); err != nil {
 		t.Fatal(err)
 	}
-	return func(p *registry.Part) {
+	return func(p *storage.Part) {
 		if p.Role != role {
 			return
 		}
 		file := p.Files[0].Path
-		p.Files = []registry.PartFile{fileOf(file, text.String())}
+		p.Files = []storage.PartFile{fileOf(file, text.String())}
 		set := *p.Set
-		set.Count, set.Shards = count, []registry.Shard{{File: file, Count: count}}
+		set.Count, set.Shards = count, []artifact.Shard{{File: file, Count: count}}
 		p.Set = &set
 	}
 }
 
 // replaceText replaces every file of a part by text, under its name.
-func replaceText(role registry.PartKind) func(p *registry.Part) {
-	return func(p *registry.Part) {
+func replaceText(role artifact.PartKind) func(p *storage.Part) {
+	return func(p *storage.Part) {
 		for i := range p.Files {
 			if p.Role == role {
 				p.Files[i] = fileOf(p.Files[i].Path, "hello")
@@ -222,7 +227,7 @@ func TestEveryFaultIsAnErrorToo(t *testing.T) {
 				if _, err := verify.Verify(t.Context(), w.p, built.Ref); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+				if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 					t.Fatal(err)
 				}
 				w.model(t, 1.6)

@@ -14,6 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // tuned is a spec of two variants to try. The first is the one that the spec has now.
@@ -55,7 +57,7 @@ func TestTune(t *testing.T) {
 	}
 	for i, noise := range []float64{-200, -20 * math.Log10(1.5/0.01)} { // an engine without any error has the least noise there is
 		trial := result.Trials[i]
-		if trial.Verdict != registry.VerdictPass || math.Abs(float64(trial.Loss)-noise) > 0.5 {
+		if trial.Verdict != evidence.VerdictPass || math.Abs(float64(trial.Loss)-noise) > 0.5 {
 			t.Errorf("%s: verdict %s, noise %.1f dB; want a pass and %.1f dB", trial.Label(), trial.Verdict, trial.Loss, noise)
 		}
 		if trial.Latency == nil || trial.Latency.P50Ns <= 0 || trial.SizeBytes <= 0 {
@@ -112,7 +114,7 @@ func TestTuneOfCandidatesThatFail(t *testing.T) {
 			t.Fatalf("trials %v, error %v; want 2", labels(result.Trials), err)
 		}
 		worse := result.Trials[1]
-		if worse.Verdict != registry.VerdictFail || len(worse.Reasons) == 0 || !strings.Contains(worse.Reasons[0], "the signal to noise ratio in dB is -") {
+		if worse.Verdict != evidence.VerdictFail || len(worse.Reasons) == 0 || !strings.Contains(worse.Reasons[0], "the signal to noise ratio in dB is -") {
 			t.Errorf("int8: %s for %q, want a failure by its noise", worse.Verdict, worse.Reasons)
 		}
 		if result.Chosen != 0 {
@@ -174,9 +176,9 @@ func TestTuneOnAnUnknownMachine(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			describe := w.p.Node
-			w.p.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+			w.p.Node = func(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 				if (runtimes != nil) == installed {
-					return registry.Node{}, registry.Errorf(registry.CodeUnavailable, "no /proc")
+					return artifact.Node{}, registry.Errorf(registry.CodeUnavailable, "no /proc")
 				}
 				return describe(ctx, runtimes)
 			}

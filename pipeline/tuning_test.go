@@ -12,8 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Static quantization takes the table of ranges of the last release in place of calibration, so that every machine
@@ -100,7 +101,7 @@ func TestTuningRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := slices.ContainsFunc(claims, func(claim registry.Claim) bool {
+		said := slices.ContainsFunc(claims, func(claim evidence.Claim) bool {
 			return strings.Contains(string(claim.Statement.Predicate), "tuning record cache.bin")
 		})
 		if said != c.want {
@@ -130,7 +131,7 @@ func TestRangesOfABuilderThatIsNotTrusted(t *testing.T) {
 		return quantized{weight: 1.5, ranges: `{"x": [0, 5]}`}, nil
 	}
 	w.built(t, static, build.Options{})
-	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e registry.TrustEntry) bool { return e.Key == string(registry.RoleBuilder) }))
+	w.Keys.Retrust(slices.DeleteFunc(registrytest.RoleKeys(), func(e trust.TrustEntry) bool { return e.Key == string(evidence.RoleBuilder) }))
 	got = nil
 	// The build ends where it signs, if not before: what it is given to quantize is what counts.
 	_, err := build.Build(t.Context(), w.p, w.spec(t, strings.Replace(static, "1.0.0", "1.1.0", 1)), build.Options{})

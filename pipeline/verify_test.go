@@ -18,6 +18,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -53,7 +56,7 @@ func TestVerifyShape(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit about the interface", err)
 	}
 	p := verified.Engines[0].Parity
-	if p.Verdict != registry.VerdictFail || len(p.Reasons) != 1 || p.Reasons[0].Code != "shape" || p.Cases.Ran != 0 {
+	if p.Verdict != evidence.VerdictFail || len(p.Reasons) != 1 || p.Reasons[0].Code != "shape" || p.Cases.Ran != 0 {
 		t.Errorf("verdict %s for %v after %d cases, want a failure with the code shape and no case", p.Verdict, p.Reasons, p.Cases.Ran)
 	}
 }
@@ -68,12 +71,12 @@ func TestVerifyOnAnotherMachine(t *testing.T) {
 		t.Fatalf("verified %d, skipped %v, error %v; want one of each", len(verified.Engines), verified.Skipped, err)
 	}
 	skipped := verified.Skipped[0]
-	if want := (registry.Mismatch{Requirement: "cpu.arch", Need: "arm64", Have: "amd64"}); skipped.Label != "linux-arm64/fp32" ||
+	if want := (artifact.Mismatch{Requirement: "cpu.arch", Need: "arm64", Have: "amd64"}); skipped.Label != "linux-arm64/fp32" ||
 		!slices.Contains(skipped.Mismatches, want) {
 		t.Errorf("skipped %s for %v, want linux-arm64/fp32 for %v", skipped.Label, skipped.Mismatches, want)
 	}
-	w.p.Node = func(context.Context, map[string]string) (registry.Node, error) {
-		return registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "riscv64"}}, nil
+	w.p.Node = func(context.Context, map[string]string) (artifact.Node, error) {
+		return artifact.Node{V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "riscv64"}}, nil
 	}
 	_, err = verify.Verify(t.Context(), w.p, built.Ref)
 	if registry.CodeOf(err) != registry.CodeWrongNode || !strings.Contains(err.Error(), "linux-amd64-v1/fp32: cpu.arch: needs amd64, has riscv64") {
@@ -85,7 +88,7 @@ func TestVerifyOnAnotherMachine(t *testing.T) {
 func TestVerifyRefusesUnsigned(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	release := w.Registry.Build(t, registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v1", "fp32")}})
+	release := w.Registry.Build(t, registrytest.Build{Engines: []artifact.Engine{registrytest.MakeEngine("v1", "fp32")}})
 	w.run = func(job toolchain.Job, _ string) error {
 		t.Errorf("%s ran", job.Verb)
 		return nil
@@ -102,13 +105,13 @@ func TestVerifyLatency(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limit string
-		want  registry.Verdict
+		want  evidence.Verdict
 		code  registry.Code
 		text  string
 	}{
-		"too slow":                  {"p99: {max: 1ns}", registry.VerdictFail, registry.CodeLimit, "p99"},
-		"fast enough":               {"p99: {max: 1h}", registry.VerdictPass, "", ""},
-		"no engine to compare with": {"regression: {max: 1%}", registry.VerdictPass, "", ""},
+		"too slow":                  {"p99: {max: 1ns}", evidence.VerdictFail, registry.CodeLimit, "p99"},
+		"fast enough":               {"p99: {max: 1h}", evidence.VerdictPass, "", ""},
+		"no engine to compare with": {"regression: {max: 1%}", evidence.VerdictPass, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +122,7 @@ func TestVerifyLatency(t *testing.T) {
 				t.Fatalf("error %v, want %q with %q", err, c.code, c.text)
 			}
 			e := verified.Engines[0]
-			if e.Performance.Verdict != c.want || e.Parity.Verdict != registry.VerdictPass {
+			if e.Performance.Verdict != c.want || e.Parity.Verdict != evidence.VerdictPass {
 				t.Errorf("performance %s %v, parity %s; want %s and a pass", e.Performance.Verdict, e.Performance.Reasons, e.Parity.Verdict, c.want)
 			}
 		})
@@ -140,12 +143,12 @@ func TestVerifyLatency(t *testing.T) {
 		w := setup(t, 1.5)
 		elsewhere := registrytest.MakeEngine("v1", "fp32")
 		elsewhere.Target.Name, elsewhere.Target.OS = "windows", "windows"
-		there := w.Build(t, registrytest.Build{Version: "0.9.0", Engines: []registry.Engine{elsewhere}})
+		there := w.Build(t, registrytest.Build{Version: "0.9.0", Engines: []artifact.Engine{elsewhere}})
 		w.Sign(t, there)
-		report := registrytest.Report(there, there.Engines[0], registry.VerdictPass)
+		report := registrytest.Report(there, there.Engines[0], evidence.VerdictPass)
 		report.Node.OS = "windows"
-		w.AttachTo(t, "staging", there, there.Engines[0].Digest, registry.PredicateParity, report)
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+		w.AttachTo(t, "staging", there, there.Engines[0].Digest, evidence.PredicateParity, report)
+		if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 			t.Fatal(err)
 		}
 		built := w.built(t, onlyFP32+"limits: {latency: {regression: {max: 1%}}}\n", build.Options{})
@@ -153,7 +156,7 @@ func TestVerifyLatency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := verified.Engines[0].Performance; p.Verdict != registry.VerdictPass || p.Ratio != nil {
+		if p := verified.Engines[0].Performance; p.Verdict != evidence.VerdictPass || p.Ratio != nil {
 			t.Errorf("performance %s, ratio %+v; want a pass that compares with nothing", p.Verdict, p.Ratio)
 		}
 	})
@@ -164,7 +167,7 @@ func TestVerifyLatency(t *testing.T) {
 		if _, err := verify.Verify(t.Context(), w.p, first.Ref); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+		if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: "vision/digits"}); err != nil {
 			t.Fatal(err)
 		}
 		w.model(t, 2.5)
@@ -225,7 +228,7 @@ func TestFitnessDecidesLatency(t *testing.T) {
 			t.Fatalf("error %v, want code limit and the share", err)
 		}
 		p := verified.Engines[0].Performance
-		if p.Verdict != registry.VerdictUndecided || p.Fitness == nil || p.Fitness.Steal == nil || *p.Fitness.Steal != 0.07 {
+		if p.Verdict != evidence.VerdictUndecided || p.Fitness == nil || p.Fitness.Steal == nil || *p.Fitness.Steal != 0.07 {
 			t.Errorf("verdict %s, fitness %+v; want undecided with a steal of 0.07", p.Verdict, p.Fitness)
 		}
 		if p.BudgetNs != (3*time.Second).Nanoseconds() || p.TookNs <= 0 {
@@ -237,16 +240,16 @@ func TestFitnessDecidesLatency(t *testing.T) {
 		w := setup(t, 1.5)
 		built := w.built(t, limited, build.Options{})
 		describe := w.p.Node
-		w.p.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+		w.p.Node = func(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 			n, err := describe(ctx, runtimes)
-			n.Notes = append(n.Notes, registry.NoteEmulated)
+			n.Notes = append(n.Notes, artifact.NoteEmulated)
 			return n, err
 		}
 		verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 		if registry.CodeOf(err) != registry.CodeLimit || len(verified.Engines) != 1 {
 			t.Fatalf("error %v, want code limit", err)
 		}
-		if p := verified.Engines[0].Performance; p.Verdict != registry.VerdictUndecided ||
+		if p := verified.Engines[0].Performance; p.Verdict != evidence.VerdictUndecided ||
 			p.Fitness.Emulated != "the processor of this machine is emulated" {
 			t.Errorf("verdict %s, fitness %+v; want undecided, emulated", p.Verdict, p.Fitness)
 		}

@@ -11,12 +11,12 @@ const maxClockLead = 5 * time.Minute
 // the claimed time is wrong.
 func ClaimsFuture(claimed, now time.Time) bool { return claimed.After(now.Add(maxClockLead)) }
 
-// earlier returns the earlier of two times. A zero time is not known.
-func earlier(a, b time.Time) time.Time {
+// Earlier returns the earlier of two times. A zero time is not known.
+func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
 }
 
-func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func Utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }

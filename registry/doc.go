@@ -1,12 +1,7 @@
-// Package registry holds the types, the rules and the ports of mlpromote. It imports no other
-// package of the project.
+// Package registry is the ground of the registry: errors with their codes, references, digests, texts, and the decoding
+// of signed documents. It imports no other package of the module.
 //
-// A [Release] is one version of a model: its engines, the limits that they must keep and the
-// interface that they offer. Promotion moves its digest. [Evidence] is a signed statement about
-// a digest. An [Environment] is a repository prefix with a policy; its [Head] names the current
-// release of a model. [Service] moves heads, and only [Policy.Check] decides whether it may.
-//
-// Data flows one way. [PartStore] and [Content] turn bytes into digests. [Service.Attach] adds
-// statements about digests. A promotion reads both, checks the policy, copies the content, and
-// moves the head in one transaction of the [Catalog].
+// Above it, each package imports those before it: artifact (releases and machines), evidence (statements about them),
+// restriction (what they may not be made from), trust (who may sign), policy (whether a release may be promoted),
+// history (events and heads), storage (the ports) and api (the operations). Package service carries them out.
 package registry

@@ -8,6 +8,17 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
+// ValidateRegistry checks the name of a registry. Errors: CodeInvalid.
+func ValidateRegistry(name string) error {
+	if !NamePattern.MatchString(name) {
+		return Errorf(CodeInvalid, "registry %.200q: want a lower-case name", name)
+	}
+	return nil
+}
+
+// ResourceScheme begins every resource URI.
+const ResourceScheme = "oci://"
+
 // Digest is a content digest, "sha256:<hex>".
 type Digest = digest.Digest
 
@@ -21,16 +32,16 @@ type Ref struct {
 }
 
 var (
-	// namePattern is the OCI distribution 1.1 repository grammar.
-	namePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+	// NamePattern is the OCI distribution 1.1 repository grammar.
+	NamePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 	// hostPattern is a host name, an IPv4 address or an IPv6 address in brackets, with or without a port.
 	hostPattern = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?$`)
-	// versionPattern is SemVer 2.0.0 without build metadata.
-	versionPattern = regexp.MustCompile(
+	// VersionPattern is SemVer 2.0.0 without build metadata.
+	VersionPattern = regexp.MustCompile(
 		`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`,
 	)
-	// revisionPattern is the suffix of the tags of later revisions of a version.
-	revisionPattern = regexp.MustCompile(`-r\d+$`)
+	// RevisionPattern is the suffix of the tags of later revisions of a version.
+	RevisionPattern = regexp.MustCompile(`-r\d+$`)
 )
 
 // SourcesComponent is the last component of the repository that holds a model's sources.
@@ -52,7 +63,7 @@ func ParseRef(s string) (Ref, error) {
 		}
 		rest = rest[:at]
 	}
-	if slash := strings.IndexByte(rest, '/'); slash > 0 && isHost(rest[:slash]) {
+	if slash := strings.IndexByte(rest, '/'); slash > 0 && IsHost(rest[:slash]) {
 		ref.Host, rest = rest[:slash], rest[slash+1:]
 		if !hostPattern.MatchString(ref.Host) {
 			return Ref{}, Errorf(CodeInvalid,
@@ -72,7 +83,7 @@ func ParseRef(s string) (Ref, error) {
 			"ref %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
 	}
 	ref.Environment, ref.Model = environment, model
-	if !namePattern.MatchString(environment) {
+	if !NamePattern.MatchString(environment) {
 		return Ref{}, Errorf(CodeInvalid, "ref %q: environment %q is not a lower-case name", s, environment)
 	}
 	if err := ValidateModel(model); err != nil {
@@ -84,7 +95,7 @@ func ParseRef(s string) (Ref, error) {
 // ValidRepository reports whether name is a repository name by the grammar of OCI distribution
 // 1.1, and not longer than clients support.
 func ValidRepository(name string) bool {
-	return len(name) <= MaxNameLength && namePattern.MatchString(name)
+	return len(name) <= MaxNameLength && NamePattern.MatchString(name)
 }
 
 // maxTagLength is the limit of OCI distribution 1.1.
@@ -102,14 +113,14 @@ func ValidTag(tag string) bool {
 	return tag != "" && len(tag) <= maxTagLength
 }
 
-func isHost(component string) bool {
+func IsHost(component string) bool {
 	return component == "localhost" || strings.ContainsAny(component, ".:")
 }
 
 // ValidateHost checks that refs can begin with the host: HOST[:PORT]. Errors:
 // CodeInvalid.
 func ValidateHost(host string) error {
-	if !isHost(host) || !hostPattern.MatchString(host) || len(host) > MaxNameLength {
+	if !IsHost(host) || !hostPattern.MatchString(host) || len(host) > MaxNameLength {
 		return Errorf(
 			CodeInvalid,
 			"registry %q: want HOST[:PORT] as at the start of refs, with a '.' or a port, no scheme and no path: "+
@@ -150,7 +161,7 @@ func SourcesRepository(environment, model string) string {
 // ValidateModel checks a model's name: the OCI repository grammar, and a last
 // component other than "sources". Errors: CodeInvalid.
 func ValidateModel(name string) error {
-	if !namePattern.MatchString(name) || len(name) > MaxNameLength {
+	if !NamePattern.MatchString(name) || len(name) > MaxNameLength {
 		return Errorf(
 			CodeInvalid,
 			"model name %q: want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at "+
@@ -169,11 +180,11 @@ func ValidateModel(name string) error {
 // ValidateVersion checks a version: SemVer without build metadata (a tag cannot contain '+')
 // and without a final -r<N>, which tags use for revisions. Errors: CodeInvalid.
 func ValidateVersion(version string) error {
-	if !versionPattern.MatchString(version) || len(version) > 64 {
+	if !VersionPattern.MatchString(version) || len(version) > 64 {
 		return Errorf(CodeInvalid,
 			"version %q: want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1", version)
 	}
-	if revisionPattern.MatchString(version) {
+	if RevisionPattern.MatchString(version) {
 		return Errorf(CodeInvalid, "version %q: a final -r<N> is reserved for revisions of a version", version)
 	}
 	return nil

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"iter"
 	"regexp"
 )
 
@@ -26,51 +25,6 @@ type Named[T any] struct {
 	Name     string `json:"name"`
 	Document T      `json:"document"`
 }
-
-// Rows reads all documents of a table after a name ("" for all) in the order of their names, page by page. It ends with the first error.
-func Rows[T any](ctx context.Context, t Table[T], after string) iter.Seq2[Named[T], error] {
-	return func(yield func(Named[T], error) bool) {
-		for {
-			page, err := t.List(ctx, after, MaxPage)
-			if err != nil {
-				yield(Named[T]{}, err)
-				return
-			}
-			for _, row := range page {
-				if after = row.Name; !yield(row, nil) {
-					return
-				}
-			}
-			if len(page) < MaxPage {
-				return
-			}
-		}
-	}
-}
-
-// NodeTypes stores nodes by name, so that a scheduler can ask for "g6.xlarge".
-type NodeTypes = Table[Node]
-
-// Runtimes stores the software of serving containers by name, such as
-// "nvcr.io/nvidia/tritonserver:26.10-py3".
-type Runtimes = Table[Runtime]
-
-// RestrictionBundle is a signed restriction list as it is stored.
-type RestrictionBundle struct {
-	Bundle []byte `json:"bundle"`
-}
-
-// RestrictionBundles stores signed restriction lists by the digest of their bundles. A list stays
-// there when the next one is in force.
-type RestrictionBundles = Table[RestrictionBundle]
-
-// TrustBundleDocument is a signed trust bundle as it is stored.
-type TrustBundleDocument struct {
-	Bundle []byte `json:"bundle"`
-}
-
-// TrustBundles stores signed trust bundles by their digest. Old ones stay.
-type TrustBundles = Table[TrustBundleDocument]
 
 // documentName matches names that are safe in a path and in an image reference.
 var documentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@:+-]*(/[A-Za-z0-9][A-Za-z0-9._@:+-]*)*$`)

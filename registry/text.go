@@ -2,10 +2,20 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
+
+func SortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
 
 // MaxText is the maximum size in bytes of texts from callers that others read, such as the
 // reason for a rollback or the message of a report.

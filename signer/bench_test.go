@@ -11,7 +11,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -21,8 +22,8 @@ func statements(b *testing.B) [][]byte {
 	b.Helper()
 	var out [][]byte
 	add := func(predicateType string, predicate any) {
-		subject := registry.StatementSubject{Name: "text/encoder", Digest: registry.NewDigestSet(digest.FromString("an engine"))}
-		s, err := registry.NewStatement(predicateType, predicate, subject)
+		subject := evidence.StatementSubject{Name: "text/encoder", Digest: evidence.NewDigestSet(digest.FromString("an engine"))}
+		s, err := evidence.NewStatement(predicateType, predicate, subject)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -32,10 +33,10 @@ func statements(b *testing.B) [][]byte {
 	for i := range files {
 		files[i] = map[string]any{"uri": "file.so", "digest": map[string]string{"sha256": strings.Repeat("0", 64)}}
 	}
-	add(registry.PredicateSign, struct{}{})
+	add(evidence.PredicateSign, struct{}{})
 	for range 6 {
-		add(registry.PredicateSign, struct{}{})
-		add(registry.PredicateProvenance, map[string]any{"buildDefinition": map[string]any{"resolvedDependencies": files}})
+		add(evidence.PredicateSign, struct{}{})
+		add(evidence.PredicateProvenance, map[string]any{"buildDefinition": map[string]any{"resolvedDependencies": files}})
 	}
 	return out
 }
@@ -102,7 +103,7 @@ func BenchmarkVerify(b *testing.B) {
 	if err := os.WriteFile(path, s.PublicKeyPEM(), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	trust, err := signer.NewTrust([]registry.TrustEntry{{Key: path, Roles: registry.Roles(), Resources: []string{"oci://local/"}}}, os.ReadFile)
+	trust, err := signer.NewTrust([]trust.TrustEntry{{Key: path, Roles: evidence.Roles(), Resources: []string{"oci://local/"}}}, os.ReadFile)
 	if err != nil {
 		b.Fatal(err)
 	}

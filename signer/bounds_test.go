@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -164,10 +166,10 @@ func TestEarliestRetirementCounts(t *testing.T) {
 	}
 	early, late := time.Unix(1_000, 0), time.Unix(2_000, 0)
 	for _, times := range [][]time.Time{{early, late}, {late, early}, {early, early}} {
-		var entries []registry.TrustEntry
+		var entries []trust.TrustEntry
 		for _, at := range times {
-			entries = append(entries, registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(),
-				Resources: []string{"oci://local/"}, State: registry.KeyRetired, RetiredAt: at})
+			entries = append(entries, trust.TrustEntry{Key: "a.pub", Roles: evidence.Roles(),
+				Resources: []string{"oci://local/"}, State: evidence.KeyRetired, RetiredAt: at})
 		}
 		claim, err := newTrust(t, files{"a.pub": s.PublicKeyPEM()}, entries...).Verify(t.Context(), bundle, resource)
 		if err != nil || !claim.RetiredAt.Equal(early) {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -193,7 +194,7 @@ func TestChangedBytesChangeNoClaim(t *testing.T) {
 
 // sameOrNone reports whether a bundle verifies, and fails the test if it says
 // anything but want.
-func sameOrNone(t rapid.TB, trust *signer.Trust, bundle []byte, want registry.Claim) bool {
+func sameOrNone(t rapid.TB, trust *signer.Trust, bundle []byte, want evidence.Claim) bool {
 	t.Helper()
 	claim, err := trust.Verify(context.Background(), bundle, resource)
 	switch {
@@ -244,7 +245,7 @@ func FuzzStatement(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was signed does not verify: %v", err)
 		}
-		var plain registry.Statement
+		var plain evidence.Statement
 		if err := json.Unmarshal(data, &plain); err != nil {
 			t.Fatalf("a claim from what is no statement: %v", err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -25,8 +27,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	subject := registry.StatementSubject{Name: "engine", Digest: registry.NewDigestSet(digest.FromString("engine"))}
-	statement, err := registry.NewStatement(registry.PredicateParity, map[string]string{"verdict": "pass"}, subject)
+	subject := evidence.StatementSubject{Name: "engine", Digest: evidence.NewDigestSet(digest.FromString("engine"))}
+	statement, err := evidence.NewStatement(evidence.PredicateParity, map[string]string{"verdict": "pass"}, subject)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -36,9 +38,9 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	trust, err := signer.NewTrust([]registry.TrustEntry{{
+	trust, err := signer.NewTrust([]trust.TrustEntry{{
 		Key:       "verifier.pub",
-		Roles:     []registry.Role{registry.RoleVerifier},
+		Roles:     []evidence.Role{evidence.RoleVerifier},
 		Resources: []string{"oci://local/staging/"},
 	}}, func(string) ([]byte, error) { return verifier.PublicKeyPEM(), nil })
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // certified is what a certificate says about its signer, and when the signature was seen.
@@ -181,7 +182,7 @@ func escapeColon(text string) string { return strings.ReplaceAll(text, ":", "%3A
 
 // matches reports whether the signer has all that the identity asks for, character by character. The
 // zero Identity, and one without subject and claims, match nothing.
-func (c certified) matches(i registry.Identity) bool {
+func (c certified) matches(i trust.Identity) bool {
 	if i.Issuer == "" || i.Issuer != c.issuer || i.Subject == "" && len(i.Claims) == 0 {
 		return false
 	}
@@ -193,5 +194,5 @@ func (c certified) matches(i registry.Identity) bool {
 			return false
 		}
 	}
-	return !registry.IsProposedJob(c.issuer, c.trigger, c.claims["ref"]) || registry.AsksForProposedJobs(i.Subject, i.Claims)
+	return !policy.IsProposedJob(c.issuer, c.trigger, c.claims["ref"]) || policy.AsksForProposedJobs(i.Subject, i.Claims)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/signertest"
 )
@@ -15,34 +17,34 @@ import (
 const github = "https://token.actions.githubusercontent.com"
 
 // byIdentity trusts an identity in a role for everything in the registry.
-func byIdentity(i registry.Identity, role registry.Role) registry.TrustEntry {
-	return registry.TrustEntry{Identity: &i, Roles: []registry.Role{role}, Resources: []string{"oci://local/"}}
+func byIdentity(i trust.Identity, role evidence.Role) trust.TrustEntry {
+	return trust.TrustEntry{Identity: &i, Roles: []evidence.Role{role}, Resources: []string{"oci://local/"}}
 }
 
 // visionBuilds are the builds of a repository by its permanent ID, by a workflow.
-func visionBuilds() registry.Identity {
-	return registry.Identity{Issuer: github, Claims: map[string]string{
+func visionBuilds() trust.Identity {
+	return trust.Identity{Issuer: github, Claims: map[string]string{
 		"repository_id": "456", "repository_owner_id": "123", "job_workflow_ref": "acme/ci/.github/workflows/build.yml@refs/heads/main",
 		"environment": "production", "runner_environment": "github-hosted",
 	}}
 }
 
 // rooted trusts entries by a sigstore root.
-func rooted(t testing.TB, root []byte, entries ...registry.TrustEntry) *signer.Trust {
+func rooted(t testing.TB, root []byte, entries ...trust.TrustEntry) *signer.Trust {
 	t.Helper()
-	return newTrust(t, files{"root.json": root}, entries...).WithRoots([]registry.Root{{Sigstore: "root.json"}})
+	return newTrust(t, files{"root.json": root}, entries...).WithRoots([]trust.Root{{Sigstore: "root.json"}})
 }
 
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	a := signertest.New(t)
-	root, entry := a.Root(t), byIdentity(visionBuilds(), registry.RoleVerifier)
+	root, entry := a.Root(t), byIdentity(visionBuilds(), evidence.RoleVerifier)
 	claim, err := rooted(t, root, entry).Verify(t.Context(), a.Stamp(t, a.Sign(t, signertest.GitHub(), newStatement(t))).Bytes(t), resource)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claim.Signer != entry.String() || !claim.SignedAs(registry.RoleVerifier) ||
-		claim.SignedAs(registry.RoleBuilder) || claim.Key != registry.KeyTrusted {
+	if claim.Signer != entry.String() || !claim.SignedAs(evidence.RoleVerifier) ||
+		claim.SignedAs(evidence.RoleBuilder) || claim.Key != evidence.KeyTrusted {
 		t.Errorf("got %+v, want a claim of %s as verifier", claim, entry)
 	}
 	if age := time.Since(claim.Stamped); age < -time.Minute || age > time.Minute {
@@ -55,17 +57,17 @@ func TestIdentityMatches(t *testing.T) {
 	t.Parallel()
 	a := signertest.New(t)
 	root := a.Root(t)
-	with := func(name, text string) registry.Identity {
+	with := func(name, text string) trust.Identity {
 		i := visionBuilds()
 		i.Claims = maps.Clone(i.Claims)
 		i.Claims[name] = text
 		return i
 	}
-	sub := func(text string) registry.Identity { return registry.Identity{Issuer: github, Subject: text} }
+	sub := func(text string) trust.Identity { return trust.Identity{Issuer: github, Subject: text} }
 	job := signertest.GitHub()
 	person := signertest.Certificate{Issuer: "https://accounts.example.com", Email: "ana@example.com"}
-	byID := func(issuer, ref string) registry.Identity { // whatever started the job; of one ref, if it is given
-		i := registry.Identity{Issuer: issuer, Claims: map[string]string{"repository_id": "456"}}
+	byID := func(issuer, ref string) trust.Identity { // whatever started the job; of one ref, if it is given
+		i := trust.Identity{Issuer: issuer, Claims: map[string]string{"repository_id": "456"}}
 		if ref != "" {
 			i.Claims["ref"] = ref
 		}
@@ -77,7 +79,7 @@ func TestIdentityMatches(t *testing.T) {
 	mergeRequest := lab.With(signertest.Ref, mergeRef)
 	for name, c := range map[string]struct {
 		signed signertest.Certificate
-		asked  registry.Identity
+		asked  trust.Identity
 		want   bool
 	}{
 		"all claims":                          {job, visionBuilds(), true},
@@ -108,17 +110,17 @@ func TestIdentityMatches(t *testing.T) {
 		"an environment where a ref is asked": {job, sub("repo:acme/vision:ref:refs/heads/main"), false},
 		"the sub of a branch, by IDs":         {job.With(signertest.Environment, ""), sub("repo:acme@123/vision@456:ref:refs/heads/main"), true},
 		"the sub of a tag for a branch":       {job.With(signertest.Environment, "").With(signertest.Ref, "refs/tags/main"), sub("repo:acme@123/vision@456:ref:refs/heads/main"), false},
-		"a pull request":                      {job.With(signertest.Trigger, "pull_request"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
+		"a pull request":                      {job.With(signertest.Trigger, "pull_request"), trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
 		"a pull request, of its base": {job.With(signertest.Trigger, "pull_request_target"),
-			registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
+			trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
 		"what follows a pull request": {job.With(signertest.Trigger, "workflow_run"),
-			registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
+			trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/heads/main"}}, false},
 		"a pull request, its base by sub":  {job.With(signertest.Environment, "").With(signertest.Trigger, "pull_request_target"), sub("repo:acme/vision:ref:refs/heads/main"), false},
 		"a pull request in an environment": {job.With(signertest.Trigger, "pull_request"), with("environment", "production"), true},
 		"a pull request that is asked for": {job.With(signertest.Trigger, "pull_request").With(signertest.Ref, "refs/pull/7/merge"),
-			registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/pull/7/merge"}}, true},
-		"nothing says what started it":      {job.With(signertest.Trigger, ""), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
-		"a schedule":                        {job.With(signertest.Trigger, "schedule"), registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, true},
+			trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456", "ref": "refs/pull/7/merge"}}, true},
+		"nothing says what started it":      {job.With(signertest.Trigger, ""), trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, false},
+		"a schedule":                        {job.With(signertest.Trigger, "schedule"), trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, true},
 		"a push of a pull request's ref":    {job.With(signertest.Ref, "refs/pull/7/merge"), byID(github, ""), false},
 		"a workflow of a pull request":      {ofPull, sub(pullFile), true},
 		"a job of another forge":            {lab.With(signertest.Trigger, ""), byID(gitlab, ""), true},
@@ -133,18 +135,18 @@ func TestIdentityMatches(t *testing.T) {
 		"the sub at another issuer": {signertest.Certificate{Issuer: "https://gitlab.com", URI: job.URI, Extensions: job.Extensions},
 			sub("repo:acme/vision:environment:production"), false},
 		"an issuer with more": {signertest.Certificate{Issuer: github + "/acme", URI: job.URI, Extensions: job.Extensions}, visionBuilds(), false},
-		"a person":            {person, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, true},
-		"a person by email":   {person, registry.Identity{Issuer: person.Issuer, Claims: map[string]string{"email": person.Email}}, true},
-		"another person":      {signertest.Certificate{Issuer: person.Issuer, Email: "xana@example.com"}, registry.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
+		"a person":            {person, trust.Identity{Issuer: person.Issuer, Subject: person.Email}, true},
+		"a person by email":   {person, trust.Identity{Issuer: person.Issuer, Claims: map[string]string{"email": person.Email}}, true},
+		"another person":      {signertest.Certificate{Issuer: person.Issuer, Email: "xana@example.com"}, trust.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
 		"the person at another issuer": {signertest.Certificate{Issuer: "https://other.example.com", Email: person.Email},
-			registry.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
-		"everybody": {person, registry.Identity{Issuer: person.Issuer}, false},
-		"nothing":   {person, registry.Identity{}, false},
+			trust.Identity{Issuer: person.Issuer, Subject: person.Email}, false},
+		"everybody": {person, trust.Identity{Issuer: person.Issuer}, false},
+		"nothing":   {person, trust.Identity{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bundle := a.Stamp(t, a.Sign(t, c.signed, newStatement(t))).Bytes(t)
-			claim, err := rooted(t, root, byIdentity(c.asked, registry.RoleVerifier)).Verify(t.Context(), bundle, resource)
+			claim, err := rooted(t, root, byIdentity(c.asked, evidence.RoleVerifier)).Verify(t.Context(), bundle, resource)
 			if !c.want {
 				wantUntrusted(t, claim, err, "no trust entry has that identity")
 			} else if err != nil {
@@ -207,7 +209,7 @@ func TestIdentityRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			trust := rooted(t, a.Root(t), byIdentity(visionBuilds(), registry.RoleVerifier))
+			trust := rooted(t, a.Root(t), byIdentity(visionBuilds(), evidence.RoleVerifier))
 			claim, err := trust.Verify(t.Context(), c.bundle.Bytes(t), resource)
 			wantUntrusted(t, claim, err, c.says)
 		})
@@ -216,32 +218,32 @@ func TestIdentityRefuses(t *testing.T) {
 		"not in the log of certificates": a.RootWithCertificateLog(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			claim, err := rooted(t, root, byIdentity(visionBuilds(), registry.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)
+			claim, err := rooted(t, root, byIdentity(visionBuilds(), evidence.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)
 			wantUntrusted(t, claim, err, "failed to verify")
 		})
 	}
 	t.Run("no root", func(t *testing.T) {
 		t.Parallel()
-		claim, err := newTrust(t, files{}, byIdentity(visionBuilds(), registry.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)
+		claim, err := newTrust(t, files{}, byIdentity(visionBuilds(), evidence.RoleVerifier)).Verify(t.Context(), good().Bytes(t), resource)
 		wantUntrusted(t, claim, err, "roots names no sigstore root")
 	})
 	t.Run("a root for timestamps alone", func(t *testing.T) {
 		t.Parallel()
 		trust := newTrust(t, files{"tsa.pem": a.StampChain(t)}, byIdentity(visionBuilds(),
-			registry.RoleVerifier)).WithRoots([]registry.Root{{Timestamps: "tsa.pem"}})
+			evidence.RoleVerifier)).WithRoots([]trust.Root{{Timestamps: "tsa.pem"}})
 		claim, err := trust.Verify(t.Context(), good().Bytes(t), resource)
 		wantUntrusted(t, claim, err, "roots names no sigstore root")
 	})
 	t.Run("a root that is gone", func(t *testing.T) {
 		t.Parallel()
-		trust := newTrust(t, files{}, byIdentity(visionBuilds(), registry.RoleVerifier)).WithRoots([]registry.Root{{Sigstore: "root.json"}})
+		trust := newTrust(t, files{}, byIdentity(visionBuilds(), evidence.RoleVerifier)).WithRoots([]trust.Root{{Sigstore: "root.json"}})
 		if _, err := trust.Verify(t.Context(), good().Bytes(t), resource); !registry.HasCode(err, registry.CodeUnavailable) {
 			t.Errorf("got %v, want CodeUnavailable: quarantines of identities would silently end", err)
 		}
 	})
 	t.Run("another resource", func(t *testing.T) {
 		t.Parallel()
-		entry := byIdentity(visionBuilds(), registry.RoleVerifier)
+		entry := byIdentity(visionBuilds(), evidence.RoleVerifier)
 		entry.Resources = []string{"oci://local/staging/"}
 		claim, err := rooted(t, a.Root(t), entry).Verify(t.Context(), good().Bytes(t), resource)
 		wantUntrusted(t, claim, err, "is trusted for oci://local/staging/ and not for "+resource)
@@ -252,8 +254,8 @@ func TestIdentityRefuses(t *testing.T) {
 func TestIdentityIsOneSigner(t *testing.T) {
 	t.Parallel()
 	a := signertest.New(t)
-	narrow := byIdentity(visionBuilds(), registry.RoleBuilder)
-	wide := byIdentity(registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, registry.RoleApprover)
+	narrow := byIdentity(visionBuilds(), evidence.RoleBuilder)
+	wide := byIdentity(trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, evidence.RoleApprover)
 	trust := rooted(t, a.Root(t), narrow, wide)
 	signers := make(map[string]bool)
 	for _, c := range []signertest.Certificate{signertest.GitHub(), signertest.GitHub(), signertest.GitHub().With(signertest.Environment, "other")} {
@@ -262,8 +264,8 @@ func TestIdentityIsOneSigner(t *testing.T) {
 			t.Fatal(err)
 		}
 		signers[claim.Signer] = true
-		if both := claim.SignedAs(registry.RoleBuilder) &&
-			claim.SignedAs(registry.RoleApprover); both != (c.Extensions[signertest.Environment] == "production") {
+		if both := claim.SignedAs(evidence.RoleBuilder) &&
+			claim.SignedAs(evidence.RoleApprover); both != (c.Extensions[signertest.Environment] == "production") {
 			t.Errorf("roles %v for environment %s", claim.Roles, c.Extensions[signertest.Environment])
 		}
 	}
@@ -276,12 +278,12 @@ func TestIdentityIsOneSigner(t *testing.T) {
 func TestIdentityStates(t *testing.T) {
 	t.Parallel()
 	a := signertest.New(t)
-	narrow := byIdentity(visionBuilds(), registry.RoleBuilder)
-	wide := byIdentity(registry.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, registry.RoleApprover)
-	wide.State, wide.RevokedAt = registry.KeyRevoked, time.Now()
+	narrow := byIdentity(visionBuilds(), evidence.RoleBuilder)
+	wide := byIdentity(trust.Identity{Issuer: github, Claims: map[string]string{"repository_id": "456"}}, evidence.RoleApprover)
+	wide.State, wide.RevokedAt = evidence.KeyRevoked, time.Now()
 	narrow.Window.Until = time.Now().Add(-time.Hour)
 	claim, err := rooted(t, a.Root(t), narrow, wide).Verify(t.Context(), a.Stamp(t, a.Sign(t, signertest.GitHub(), newStatement(t))).Bytes(t), resource)
-	if err != nil || claim.Key != registry.KeyRevoked || !claim.Window.Equal(narrow.Window) || claim.Window.Contains(claim.Stamped) {
+	if err != nil || claim.Key != evidence.KeyRevoked || !claim.Window.Equal(narrow.Window) || claim.Window.Contains(claim.Stamped) {
 		t.Errorf("got %v, state %s, window %s, want the revoked one whose window ended", err, claim.Key, claim.Window)
 	}
 }
@@ -292,9 +294,9 @@ func TestStamped(t *testing.T) {
 	a, other := signertest.New(t), signertest.New(t)
 	key := newKey(t)
 	public := newSigner(t, key).PublicKeyPEM()
-	entry := registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}}
-	trust := newTrust(t, files{"a.pub": public, "tsa.pem": a.StampChain(t)}, entry).WithRoots([]registry.Root{{Timestamps: "tsa.pem"}})
-	bySigstore := newTrust(t, files{"a.pub": public, "root.json": a.Root(t)}, entry).WithRoots([]registry.Root{{Sigstore: "root.json"}})
+	entry := trust.TrustEntry{Key: "a.pub", Roles: evidence.Roles(), Resources: []string{"oci://local/"}}
+	trustEntries := newTrust(t, files{"a.pub": public, "tsa.pem": a.StampChain(t)}, entry).WithRoots([]trust.Root{{Timestamps: "tsa.pem"}})
+	bySigstore := newTrust(t, files{"a.pub": public, "root.json": a.Root(t)}, entry).WithRoots([]trust.Root{{Sigstore: "root.json"}})
 	moved := signertest.SignWith(t, key, newStatement(t))
 	moved.Material()["timestampVerificationData"] = a.Stamp(t, signertest.SignWith(t, key, newStatement(t))).Material()["timestampVerificationData"]
 	for name, c := range map[string]struct {
@@ -302,11 +304,11 @@ func TestStamped(t *testing.T) {
 		bundle  signertest.Document
 		stamped bool
 	}{
-		"stamped":                     {trust, a.Stamp(t, signertest.SignWith(t, key, newStatement(t))), true},
+		"stamped":                     {trustEntries, a.Stamp(t, signertest.SignWith(t, key, newStatement(t))), true},
 		"stamped, by a sigstore root": {bySigstore, a.Stamp(t, signertest.SignWith(t, key, newStatement(t))), true},
-		"by another authority":        {trust, other.Stamp(t, signertest.SignWith(t, key, newStatement(t))), false},
-		"not stamped":                 {trust, signertest.SignWith(t, key, newStatement(t)), false},
-		"the stamp of another":        {trust, moved, false},
+		"by another authority":        {trustEntries, other.Stamp(t, signertest.SignWith(t, key, newStatement(t))), false},
+		"not stamped":                 {trustEntries, signertest.SignWith(t, key, newStatement(t)), false},
+		"the stamp of another":        {trustEntries, moved, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -326,25 +328,25 @@ func TestCheckRoot(t *testing.T) {
 	const most = 256 << 10 // bytes
 	padded := func(text string, size int) string { return text + strings.Repeat("\n", size-len(text)) }
 	for name, c := range map[string]struct {
-		root registry.Root
+		root trust.Root
 		data string
 		ok   bool
 	}{
-		"a sigstore root":           {registry.Root{Sigstore: "r"}, string(a.Root(t)), true},
-		"a chain":                   {registry.Root{Timestamps: "r"}, chain, true},
-		"a chain as sigstore root":  {registry.Root{Sigstore: "r"}, chain, false},
-		"a root as chain":           {registry.Root{Timestamps: "r"}, string(a.Root(t)), false},
-		"nothing":                   {registry.Root{Timestamps: "r"}, "", false},
-		"a large chain":             {registry.Root{Timestamps: "r"}, padded(chain, most), true},
-		"a chain that is too large": {registry.Root{Timestamps: "r"}, padded(chain, most+1), false},
-		"a large root":              {registry.Root{Sigstore: "r"}, padded(string(a.Root(t)), most), true},
-		"a root that is too large":  {registry.Root{Sigstore: "r"}, padded(string(a.Root(t)), most+1), false},
-		"an empty object":           {registry.Root{Sigstore: "r"}, "{}", false},
-		"without its own":           {registry.Root{Timestamps: "r"}, withoutLeaf, false},
-		"more after it":             {registry.Root{Timestamps: "r"}, chain + "x", false},
-		"a key in it":               {registry.Root{Timestamps: "r"}, chain + "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", false},
-		"no certificate in it":      {registry.Root{Timestamps: "r"}, chain + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
-		"a key twice":               {registry.Root{Sigstore: "r"}, strings.Replace(string(a.Root(t)), "{", `{"mediaType":"x",`, 1), false},
+		"a sigstore root":           {trust.Root{Sigstore: "r"}, string(a.Root(t)), true},
+		"a chain":                   {trust.Root{Timestamps: "r"}, chain, true},
+		"a chain as sigstore root":  {trust.Root{Sigstore: "r"}, chain, false},
+		"a root as chain":           {trust.Root{Timestamps: "r"}, string(a.Root(t)), false},
+		"nothing":                   {trust.Root{Timestamps: "r"}, "", false},
+		"a large chain":             {trust.Root{Timestamps: "r"}, padded(chain, most), true},
+		"a chain that is too large": {trust.Root{Timestamps: "r"}, padded(chain, most+1), false},
+		"a large root":              {trust.Root{Sigstore: "r"}, padded(string(a.Root(t)), most), true},
+		"a root that is too large":  {trust.Root{Sigstore: "r"}, padded(string(a.Root(t)), most+1), false},
+		"an empty object":           {trust.Root{Sigstore: "r"}, "{}", false},
+		"without its own":           {trust.Root{Timestamps: "r"}, withoutLeaf, false},
+		"more after it":             {trust.Root{Timestamps: "r"}, chain + "x", false},
+		"a key in it":               {trust.Root{Timestamps: "r"}, chain + "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", false},
+		"no certificate in it":      {trust.Root{Timestamps: "r"}, chain + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
+		"a key twice":               {trust.Root{Sigstore: "r"}, strings.Replace(string(a.Root(t)), "{", `{"mediaType":"x",`, 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -359,7 +361,7 @@ func TestCheckRoot(t *testing.T) {
 // FuzzIdentity reads hostile bundles with certificates. What gives a claim gives the one that was signed.
 func FuzzIdentity(f *testing.F) {
 	a := signertest.New(f)
-	trust := rooted(f, a.Root(f), byIdentity(visionBuilds(), registry.RoleVerifier))
+	trust := rooted(f, a.Root(f), byIdentity(visionBuilds(), evidence.RoleVerifier))
 	bundle := a.Stamp(f, a.Sign(f, signertest.GitHub(), newStatement(f))).Bytes(f)
 	want, err := trust.Verify(f.Context(), bundle, resource)
 	if err != nil {

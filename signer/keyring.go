@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // LocalKey is the name of the key for all roles without a key of their own.
@@ -38,10 +39,10 @@ type openedKey struct {
 	err    error
 }
 
-// Sign signs a statement in a role. It is a [registry.SignEvidence]. Errors: CodeUnavailable if
+// Sign signs a statement in a role. It is a [storage.SignEvidence]. Errors: CodeUnavailable if
 // there is no key for the role; CodeInvalid for an unknown role or an invalid statement; those
 // of Open.
-func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+func (k *Keyring) Sign(ctx context.Context, role evidence.Role, statement []byte) ([]byte, error) {
 	s, err := k.Signer(ctx, role)
 	if err != nil {
 		return nil, err
@@ -50,9 +51,9 @@ func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte
 }
 
 // Signer returns the signer for a role, and opens its key if necessary. Errors: as Sign.
-func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error) {
-	if !slices.Contains(registry.KeyRoles(), role) {
-		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, registry.KeyRoles())
+func (k *Keyring) Signer(ctx context.Context, role evidence.Role) (Signer, error) {
+	if !slices.Contains(evidence.KeyRoles(), role) {
+		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want one of %v", role, evidence.KeyRoles())
 	}
 	extensions := []string{".key", ".kms", ".identity"}
 	if needsOwnKey(role) {
@@ -75,13 +76,13 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 
 // needsOwnKey reports whether a role has a key of its own. Whoever takes the key of the promoter can neither change
 // who is trusted nor speak for other people.
-func needsOwnKey(role registry.Role) bool {
-	return role == registry.RolePublisher || role == registry.RoleAttester
+func needsOwnKey(role evidence.Role) bool {
+	return role == evidence.RolePublisher || role == evidence.RoleAttester
 }
 
 // first opens the first file that there is, of the role or else of the name local. Errors: ErrNotExist in
 // the chain if there is none; those of open.
-func (k *Keyring) first(ctx context.Context, role registry.Role, extensions ...string) (Signer, error) {
+func (k *Keyring) first(ctx context.Context, role evidence.Role, extensions ...string) (Signer, error) {
 	names := []string{string(role), LocalKey}
 	if needsOwnKey(role) {
 		names = names[:1] // whoever takes the key of the promoter cannot change who is trusted

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 var (
-	_ registry.SignEvidence   = new(signer.Keyring).Sign
-	_ registry.VerifyEvidence = new(signer.Trust).Verify
+	_ storage.SignEvidence   = new(signer.Keyring).Sign
+	_ storage.VerifyEvidence = new(signer.Trust).Verify
 )
 
 // folder is a folder of private keys in memory that counts how often each is opened.
@@ -53,18 +55,18 @@ func TestKeyringPicksByRole(t *testing.T) {
 	if len(keys.opens) != 0 {
 		t.Error("a key was opened before anything was signed")
 	}
-	for _, role := range registry.Roles() {
+	for _, role := range evidence.Roles() {
 		want := local
 		switch role {
-		case registry.RoleAttester: // speaks for other people: never with the key of all roles
+		case evidence.RoleAttester: // speaks for other people: never with the key of all roles
 			if _, err := ring.Sign(t.Context(), role, newStatement(t)); registry.CodeOf(err) != registry.CodeUnavailable ||
 				!strings.HasSuffix(err.Error(), "want keys/attester.key") {
 				t.Errorf("attester without a key of its own: error %v, want CodeUnavailable", err)
 			}
 			continue
-		case registry.RolePromoter:
+		case evidence.RolePromoter:
 			want = promoter
-		case registry.RoleVerifier:
+		case evidence.RoleVerifier:
 			want = service
 		}
 		for range 3 {
@@ -77,11 +79,11 @@ func TestKeyringPicksByRole(t *testing.T) {
 			}
 		}
 	}
-	if _, err := ring.Sign(t.Context(), registry.RolePublisher, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := ring.Sign(t.Context(), evidence.RolePublisher, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("as publisher, without a key of its own: error %v, want CodeUnavailable", err)
 	}
 	keys.keys["publisher.key"] = service
-	if s, err := ring.Signer(t.Context(), registry.RolePublisher); err != nil || s.KeyID() != service.KeyID() {
+	if s, err := ring.Signer(t.Context(), evidence.RolePublisher); err != nil || s.KeyID() != service.KeyID() {
 		t.Errorf("as publisher, with a key of its own: error %v, want that key", err)
 	}
 	if keys.opens["local.key"] != 1 || keys.opens["promoter.key"] != 1 || keys.opens["verifier.kms"] != 1 || keys.opens["local.kms"] != 0 {
@@ -96,7 +98,7 @@ func TestKeyringOpensOnceWhenMany(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
-			if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); err != nil {
+			if _, err := ring.Sign(t.Context(), evidence.RoleBuilder, newStatement(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -111,7 +113,7 @@ func TestKeyringWithoutKey(t *testing.T) {
 	t.Parallel()
 	keys := newFolder(map[string]signer.Signer{})
 	ring := &signer.Keyring{Dir: "some/keys", Open: keys.open}
-	_, err := ring.Sign(t.Context(), registry.RoleVerifier, newStatement(t))
+	_, err := ring.Sign(t.Context(), evidence.RoleVerifier, newStatement(t))
 	if !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Fatalf("error %v, want CodeUnavailable", err)
 	}
@@ -124,7 +126,7 @@ func TestKeyringWithoutKey(t *testing.T) {
 		t.Errorf("hints %q do not say how to make a key", hints)
 	}
 	keys.keys["local.key"] = newSigner(t, newKey(t))
-	if _, err := ring.Sign(t.Context(), registry.RoleVerifier, newStatement(t)); err != nil {
+	if _, err := ring.Sign(t.Context(), evidence.RoleVerifier, newStatement(t)); err != nil {
 		t.Errorf("a key that was made in the meantime: %v", err)
 	}
 }
@@ -135,7 +137,7 @@ func TestKeyringKeepsErrors(t *testing.T) {
 	keys := newFolder(map[string]signer.Signer{"builder.key": nil, "local.key": newSigner(t, newKey(t))})
 	ring := &signer.Keyring{Open: keys.open}
 	for range 2 {
-		if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); err == nil || !strings.Contains(err.Error(), "wrong password") {
+		if _, err := ring.Sign(t.Context(), evidence.RoleBuilder, newStatement(t)); err == nil || !strings.Contains(err.Error(), "wrong password") {
 			t.Errorf("error %v, want that of opening", err)
 		}
 	}
@@ -158,17 +160,17 @@ func TestKeyringAsksAgain(t *testing.T) {
 		}
 		return answer, nil
 	}}
-	if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := ring.Sign(t.Context(), evidence.RoleBuilder, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("the first time: error %v, want CodeUnavailable", err)
 	}
-	if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); err != nil {
+	if _, err := ring.Sign(t.Context(), evidence.RoleBuilder, newStatement(t)); err != nil {
 		t.Errorf("the second time: %v", err)
 	}
 }
 
 func TestKeyringRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := new(signer.Keyring).Sign(t.Context(), registry.RoleBuilder, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := new(signer.Keyring).Sign(t.Context(), evidence.RoleBuilder, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("zero keyring: %v, want CodeUnavailable", err)
 	}
 	keys := newFolder(map[string]signer.Signer{"passwd.key": newSigner(t, newKey(t))})

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // MaxNote is the maximum size of a signed note in bytes.
@@ -38,7 +40,8 @@ type noteSigner struct {
 	signer *keySigner
 }
 
-func (n noteSigner) Name() string    { return n.name }
+func (n noteSigner) Name() string { return n.name }
+
 func (n noteSigner) KeyHash() uint32 { return n.signer.public.noteID() }
 
 func (n noteSigner) Sign(text []byte) ([]byte, error) {
@@ -79,10 +82,10 @@ func NoteKey(name string, publicKeyPEM []byte) (string, error) {
 	return fmt.Sprintf("%s+%08x+%s", name, key.noteID(), base64.StdEncoding.EncodeToString(append([]byte{noteECDSA}, key.der...))), nil
 }
 
-// SignNote signs a note in a role. It is a [registry.SignNote]. Notes have no place for a certificate,
+// SignNote signs a note in a role. It is a [trust.SignNote]. Notes have no place for a certificate,
 // so where the role signs as an identity, the key of the name local signs them. Errors: as
 // Sign; CodeUnavailable if there is an identity and no key.
-func (k *Keyring) SignNote(ctx context.Context, role registry.Role, name, text string) ([]byte, error) {
+func (k *Keyring) SignNote(ctx context.Context, role evidence.Role, name, text string) ([]byte, error) {
 	s, err := k.Signer(ctx, role)
 	if err != nil {
 		return nil, err
@@ -99,28 +102,28 @@ func (k *Keyring) SignNote(ctx context.Context, role registry.Role, name, text s
 	return s.SignNote(ctx, name, text)
 }
 
-// VerifyNote verifies a signed note. It is a [registry.VerifyNote]. It ignores signatures under
+// VerifyNote verifies a signed note. It is a [trust.VerifyNote]. It ignores signatures under
 // other names and by other keys. Of several trusted keys that signed it, the one in the best state
 // counts. Errors: CodeTrust; those of reading the keys, as in [Trust.Verify].
-func (t *Trust) VerifyNote(ctx context.Context, signed []byte, role registry.Role, name, resource string) (registry.SignedNote, error) {
+func (t *Trust) VerifyNote(ctx context.Context, signed []byte, role evidence.Role, name, resource string) (trust.SignedNote, error) {
 	if len(signed) > MaxNote {
-		return registry.SignedNote{}, registry.Errorf(registry.CodeTrust, "note: %d bytes, want at most %d", len(signed), MaxNote)
+		return trust.SignedNote{}, registry.Errorf(registry.CodeTrust, "note: %d bytes, want at most %d", len(signed), MaxNote)
 	}
 	keys, err := t.trusted(ctx, resource)
 	if err != nil {
-		return registry.SignedNote{}, err
+		return trust.SignedNote{}, err
 	}
 	known := &noteKeys{name: name, keys: slices.DeleteFunc(keys, func(k trustedKey) bool { return k.missing || !slices.Contains(k.roles, role) })}
 	opened, err := note.Open(signed, known)
 	if errors.As(err, new(*note.UnverifiedNoteError)) {
-		return registry.SignedNote{}, registry.Errorf(registry.CodeTrust,
+		return trust.SignedNote{}, registry.Errorf(registry.CodeTrust,
 			"note: no key that is trusted as %s for %s signed it as %q%s", role, resource, name, known.list())
 	}
 	if err != nil {
-		return registry.SignedNote{}, registry.Errorf(registry.CodeTrust, "note: %w", err)
+		return trust.SignedNote{}, registry.Errorf(registry.CodeTrust, "note: %w", err)
 	}
 	best := known.best()
-	return registry.SignedNote{Text: opened.Text, Signer: best.id, Key: best.state, RetiredAt: best.retiredAt, Window: best.window}, nil
+	return trust.SignedNote{Text: opened.Text, Signer: best.id, Key: best.state, RetiredAt: best.retiredAt, Window: best.window}, nil
 }
 
 // noteKeys verifies the signatures of a note that keys made under a name, and notes which did.
@@ -141,7 +144,7 @@ func (k *noteKeys) Verifier(name string, hash uint32) (note.Verifier, error) {
 
 // best returns the key in the best state of those that signed.
 func (k *noteKeys) best() trustedKey {
-	order := registry.KeyStates()
+	order := evidence.KeyStates()
 	return slices.MinFunc(k.made, func(a, b trustedKey) int { return slices.Index(order, a.state) - slices.Index(order, b.state) })
 }
 
@@ -164,7 +167,8 @@ type sameID struct {
 	hash uint32
 }
 
-func (s sameID) Name() string    { return s.all.name }
+func (s sameID) Name() string { return s.all.name }
+
 func (s sameID) KeyHash() uint32 { return s.hash }
 
 // Verify reports whether any of the keys signed the text.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -74,7 +76,7 @@ func TestNoteIsNoEnvelope(t *testing.T) {
 	// What was signed in DSSE is no note, whatever is made of it.
 	_, line, _ := strings.Cut(newNote(t, s), "\n\n")
 	if _, err := trustOnly(t, s).VerifyNote(t.Context(), []byte(pae+"\n\n"+line),
-		registry.RolePromoter, noteName, "oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
+		evidence.RolePromoter, noteName, "oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
 		t.Errorf("a signature of a note under an envelope: error %v, want CodeTrust", err)
 	}
 }
@@ -83,11 +85,11 @@ func TestNoteIsNoEnvelope(t *testing.T) {
 func TestNoteByManyKeys(t *testing.T) {
 	t.Parallel()
 	good, old, stranger := newSigner(t, newKey(t)), newSigner(t, newKey(t)), newSigner(t, newKey(t))
-	entry := func(path string, state registry.KeyState) registry.TrustEntry {
-		return registry.TrustEntry{Key: path, Roles: []registry.Role{registry.RolePromoter}, Resources: []string{"oci://local/"}, State: state}
+	entry := func(path string, state evidence.KeyState) trust.TrustEntry {
+		return trust.TrustEntry{Key: path, Roles: []evidence.Role{evidence.RolePromoter}, Resources: []string{"oci://local/"}, State: state}
 	}
 	trust := newTrust(t, files{"good.pub": good.PublicKeyPEM(), "old.pub": old.PublicKeyPEM()},
-		entry("good.pub", ""), entry("old.pub", registry.KeyRevoked))
+		entry("good.pub", ""), entry("old.pub", evidence.KeyRevoked))
 	line := func(s signer.Signer) string {
 		_, line, _ := strings.Cut(newNote(t, s), "\n\n")
 		return line
@@ -99,23 +101,23 @@ func TestNoteByManyKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines  string
 		signer string // empty: refused
-		state  registry.KeyState
+		state  evidence.KeyState
 	}{
-		"a good one":                  {line(good), good.KeyID(), registry.KeyTrusted},
-		"a revoked one":               {line(old), old.KeyID(), registry.KeyRevoked},
-		"both":                        {line(old) + line(good), good.KeyID(), registry.KeyTrusted},
-		"a stranger's before":         {line(stranger) + line(good), good.KeyID(), registry.KeyTrusted},
+		"a good one":                  {line(good), good.KeyID(), evidence.KeyTrusted},
+		"a revoked one":               {line(old), old.KeyID(), evidence.KeyRevoked},
+		"both":                        {line(old) + line(good), good.KeyID(), evidence.KeyTrusted},
+		"a stranger's before":         {line(stranger) + line(good), good.KeyID(), evidence.KeyTrusted},
 		"a stranger's alone":          {line(stranger), "", ""},
 		"a wrong one":                 {bent(line(good)), "", ""},
 		"a wrong one beside another":  {line(old) + bent(line(good)), "", ""},
-		"a stranger's that is wrong":  {bent(line(stranger)) + line(good), good.KeyID(), registry.KeyTrusted},
+		"a stranger's that is wrong":  {bent(line(stranger)) + line(good), good.KeyID(), evidence.KeyTrusted},
 		"under the name of another":   {strings.Replace(line(good), noteName, noteName+"y", 1), "", ""},
 		"no signature":                {"", "", ""},
 		"a hundred and one of others": {strings.Repeat(line(stranger), 101) + line(good), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := trust.VerifyNote(t.Context(), []byte(noteText+"\n"+c.lines), registry.RolePromoter, noteName, "oci://local/")
+			got, err := trust.VerifyNote(t.Context(), []byte(noteText+"\n"+c.lines), evidence.RolePromoter, noteName, "oci://local/")
 			if c.signer == "" && (!registry.HasCode(err, registry.CodeTrust) || got.Text != "" || got.Signer != "") {
 				t.Errorf("got %+v, error %v; want CodeTrust", got, err)
 			}
@@ -125,7 +127,7 @@ func TestNoteByManyKeys(t *testing.T) {
 		})
 	}
 	large := noteText + strings.Repeat("x", signer.MaxNote) + "\n\n" + line(good)
-	if _, err := trust.VerifyNote(t.Context(), []byte(large), registry.RolePromoter, noteName,
+	if _, err := trust.VerifyNote(t.Context(), []byte(large), evidence.RolePromoter, noteName,
 		"oci://local/"); !registry.HasCode(err, registry.CodeTrust) {
 		t.Errorf("a note of more than %d bytes: error %v, want CodeTrust", signer.MaxNote, err)
 	}
@@ -136,15 +138,15 @@ func TestKeyringSignsNotes(t *testing.T) {
 	s := newSigner(t, newKey(t))
 	keys := newFolder(map[string]signer.Signer{"promoter.key": s})
 	ring := &signer.Keyring{Open: keys.open}
-	note, err := ring.SignNote(t.Context(), registry.RolePromoter, noteName, noteText)
+	note, err := ring.SignNote(t.Context(), evidence.RolePromoter, noteName, noteText)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := trustOnly(t, s).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/"); err != nil ||
+	if got, err := trustOnly(t, s).VerifyNote(t.Context(), note, evidence.RolePromoter, noteName, "oci://local/"); err != nil ||
 		got.Signer != s.KeyID() {
 		t.Errorf("got %+v, error %v; want %s", got, err, s.KeyID())
 	}
-	if _, err := ring.SignNote(t.Context(), registry.RoleBuilder, noteName, noteText); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := ring.SignNote(t.Context(), evidence.RoleBuilder, noteName, noteText); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("a role without a key: error %v, want CodeUnavailable", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -159,22 +161,22 @@ func TestNoteInAnotherRole(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, newKey(t))
 	note := []byte(newNote(t, s))
-	as := func(role registry.Role, resource string) registry.TrustEntry {
-		return registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{role}, Resources: []string{resource}}
+	as := func(role evidence.Role, resource string) trust.TrustEntry {
+		return trust.TrustEntry{Key: "a.pub", Roles: []evidence.Role{role}, Resources: []string{resource}}
 	}
 	for name, c := range map[string]struct {
-		entry registry.TrustEntry
+		entry trust.TrustEntry
 		keys  files
 		says  string // empty: accepted
 	}{
-		"a promoter":                  {as(registry.RolePromoter, "oci://local/"), files{"a.pub": s.PublicKeyPEM()}, ""},
-		"a builder":                   {as(registry.RoleBuilder, "oci://local/"), files{"a.pub": s.PublicKeyPEM()}, "there is no such key"},
-		"a promoter of other content": {as(registry.RolePromoter, "oci://other/"), files{"a.pub": s.PublicKeyPEM()}, "there is no such key"},
-		"a promoter without a file":   {as(registry.RolePromoter, "oci://local/"), files{}, "there is no such key"},
+		"a promoter":                  {as(evidence.RolePromoter, "oci://local/"), files{"a.pub": s.PublicKeyPEM()}, ""},
+		"a builder":                   {as(evidence.RoleBuilder, "oci://local/"), files{"a.pub": s.PublicKeyPEM()}, "there is no such key"},
+		"a promoter of other content": {as(evidence.RolePromoter, "oci://other/"), files{"a.pub": s.PublicKeyPEM()}, "there is no such key"},
+		"a promoter without a file":   {as(evidence.RolePromoter, "oci://local/"), files{}, "there is no such key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := newTrust(t, c.keys, c.entry).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/")
+			got, err := newTrust(t, c.keys, c.entry).VerifyNote(t.Context(), note, evidence.RolePromoter, noteName, "oci://local/")
 			switch {
 			case c.says == "" && (err != nil || got.Signer != s.KeyID()):
 				t.Errorf("signer %q, error %v; want %s", got.Signer, err, s.KeyID())
@@ -207,7 +209,7 @@ func TestIdentitySignsNoNotes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ring := &signer.Keyring{Dir: "keys", Open: newFolder(c.keys).open}
-			note, err := ring.SignNote(t.Context(), registry.RolePromoter, noteName, noteText)
+			note, err := ring.SignNote(t.Context(), evidence.RolePromoter, noteName, noteText)
 			if c.by == nil {
 				if err == nil || !strings.Contains(err.Error(), c.says) || note != nil {
 					t.Errorf("note %q, error %v; want an error with %q", note, err, c.says)
@@ -217,7 +219,7 @@ func TestIdentitySignsNoNotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := trustOnly(t, c.by).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/")
+			got, err := trustOnly(t, c.by).VerifyNote(t.Context(), note, evidence.RolePromoter, noteName, "oci://local/")
 			if err != nil || got.Signer != c.by.KeyID() {
 				t.Errorf("signed by %q, error %v; want %s", got.Signer, err, c.by.KeyID())
 			}
@@ -237,7 +239,7 @@ func TestLargestNote(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := trustOnly(t, s).VerifyNote(t.Context(), note, registry.RolePromoter, noteName, "oci://local/")
+		got, err := trustOnly(t, s).VerifyNote(t.Context(), note, evidence.RolePromoter, noteName, "oci://local/")
 		if accepted != (err == nil) || accepted != (got.Signer == s.KeyID()) {
 			t.Errorf("%d bytes: signer %q, error %v; want it accepted: %t", want, got.Signer, err, accepted)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // RoleKey is a public key of a trust list that has a role for a resource, in whatever state it is.
@@ -13,15 +13,15 @@ type RoleKey struct {
 	ID        string            // hex SHA-256 of the SubjectPublicKeyInfo, as claims name their signer
 	PEM       []byte            // the SubjectPublicKeyInfo
 	Names     []string          // the entries with the key
-	State     registry.KeyState // the worst that any entry gives it
+	State     evidence.KeyState // the worst that any entry gives it
 	RetiredAt time.Time         // if State is KeyRetired
-	Window    registry.Window   // when what it signs counts
+	Window    evidence.Window   // when what it signs counts
 }
 
 // RoleKeys lists the keys that have the role for the resource, in the order of the list. A key with
 // a missing file is left out, as its signatures count for nothing. Identities are not keys. Errors: those of
 // [Trust.Verify] for files of keys.
-func (t *Trust) RoleKeys(ctx context.Context, resource string, role registry.Role) ([]RoleKey, error) {
+func (t *Trust) RoleKeys(ctx context.Context, resource string, role evidence.Role) ([]RoleKey, error) {
 	keys, err := t.trusted(ctx, resource)
 	if err != nil {
 		return nil, err

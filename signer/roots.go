@@ -13,6 +13,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // maxRoot is the maximum size of a root file in bytes; that of the public sigstore has about 7000.
@@ -27,7 +28,7 @@ type authorities struct {
 // loadAuthorities reads the root files. Errors: CodeInvalid for a file that is no root;
 // CodeUnavailable if one cannot be read. A missing root is an error: quarantines that identities
 // signed would no longer count.
-func loadAuthorities(roots []registry.Root, load func(path string) ([]byte, error)) (authorities, error) {
+func loadAuthorities(roots []trust.Root, load func(path string) ([]byte, error)) (authorities, error) {
 	var all authorities
 	var stamps []root.TimestampingAuthority
 	var sigstore []*root.TrustedRoot
@@ -59,8 +60,8 @@ func loadAuthorities(roots []registry.Root, load func(path string) ([]byte, erro
 }
 
 // CheckRoot checks the bytes of a root file. Errors: CodeInvalid.
-func CheckRoot(r registry.Root, data []byte) error {
-	_, err := loadAuthorities([]registry.Root{r}, func(string) ([]byte, error) { return data, nil })
+func CheckRoot(r trust.Root, data []byte) error {
+	_, err := loadAuthorities([]trust.Root{r}, func(string) ([]byte, error) { return data, nil })
 	return err
 }
 

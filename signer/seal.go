@@ -11,6 +11,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // maxClockSkew is how far the time of an authority may be from that of this machine.
@@ -23,9 +25,9 @@ type Seal struct {
 	// Options lists the authorities to ask for one bundle. ctx is the call's.
 	Options func(ctx context.Context) sign.BundleOptions
 	// Roots returns the authorities that this side trusts, and reads their files.
-	Roots func() (roots []registry.Root, load func(path string) ([]byte, error), err error)
+	Roots func() (roots []trust.Root, load func(path string) ([]byte, error), err error)
 	// Now is the clock of this machine, which authorities must agree with.
-	Now registry.Clock
+	Now storage.Clock
 }
 
 // Sealed returns a Signer with the key of s that seals its bundles. Notes are not, since they have no

@@ -12,6 +12,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/sign"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/signertest"
 )
@@ -27,8 +28,8 @@ func stamping(t testing.TB, a, trusted *signertest.Authority) signer.Seal {
 		Options: func(context.Context) sign.BundleOptions {
 			return sign.BundleOptions{TimestampAuthorities: []*sign.TimestampAuthority{asked}}
 		},
-		Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
-			return []registry.Root{{Sigstore: "root.json"}}, roots.load, nil
+		Roots: func() ([]trust.Root, func(string) ([]byte, error), error) {
+			return []trust.Root{{Sigstore: "root.json"}}, roots.load, nil
 		},
 		Now: time.Now,
 	}
@@ -89,7 +90,7 @@ func TestSealedTakesAllOfASeal(t *testing.T) {
 		})
 	}
 	gone := stamping(t, a, a)
-	gone.Roots = func() ([]registry.Root, func(string) ([]byte, error), error) {
+	gone.Roots = func() ([]trust.Root, func(string) ([]byte, error), error) {
 		return nil, nil, registry.Errorf(registry.CodeUnavailable, "no environments.yaml")
 	}
 	if s, err := signer.Sealed(newSigner(t, newKey(t)), gone); s != nil || !registry.HasCode(err, registry.CodeUnavailable) {

@@ -60,7 +60,8 @@ type keySigner struct {
 	seal   *Seal // nil: bundles have a signature alone
 }
 
-func (s *keySigner) KeyID() string        { return s.public.id }
+func (s *keySigner) KeyID() string { return s.public.id }
+
 func (s *keySigner) PublicKeyPEM() []byte { return s.public.encodePEM() }
 
 func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) {
@@ -104,9 +105,12 @@ func (keypair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
 	return protocommon.PublicKeyDetails_PKIX_ECDSA_P256_SHA_256
 }
 
-func (k keypair) GetHint() []byte                  { return []byte(k.signer.public.hint()) }
-func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
-func (k keypair) GetPublicKey() crypto.PublicKey   { return k.signer.public.key }
+func (k keypair) GetHint() []byte { return []byte(k.signer.public.hint()) }
+
+func (k keypair) GetKeyAlgorithm() string { return "ECDSA" }
+
+func (k keypair) GetPublicKey() crypto.PublicKey { return k.signer.public.key }
+
 func (k keypair) GetPublicKeyPem() (string, error) { return string(k.signer.public.encodePEM()), nil }
 
 // SignData returns the signature over data and the digest that was signed.

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -35,7 +36,7 @@ func TestSignedStatementVerifies(t *testing.T) {
 	if claim.Signer != s.KeyID() {
 		t.Errorf("signer %s, want %s", claim.Signer, s.KeyID())
 	}
-	if !claim.Statement.About(engine) || claim.Statement.PredicateType != registry.PredicateParity {
+	if !claim.Statement.About(engine) || claim.Statement.PredicateType != evidence.PredicateParity {
 		t.Errorf("statement %+v", claim.Statement)
 	}
 	if string(claim.Statement.Predicate) != `{"verdict":"pass"}` {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // payloadType is the DSSE payload type of in-toto statements.
@@ -23,26 +24,26 @@ const (
 
 // decodeStatement parses an in-toto Statement. Keys must have their exact spelling and must not
 // be repeated, so that all readers see the same statement in the same bytes.
-func decodeStatement(data []byte) (registry.Statement, error) {
-	var s registry.Statement
+func decodeStatement(data []byte) (evidence.Statement, error) {
+	var s evidence.Statement
 	if err := registry.DecodeSigned(data, &s); err != nil {
-		return registry.Statement{}, fmt.Errorf("statement: %w", err)
+		return evidence.Statement{}, fmt.Errorf("statement: %w", err)
 	}
 	if err := checkStatement(s); err != nil {
-		return registry.Statement{}, err
+		return evidence.Statement{}, err
 	}
 	for i, subject := range s.Subject {
 		if err := checkSubject(subject); err != nil {
-			return registry.Statement{}, fmt.Errorf("statement: subject %d: %w", i, err)
+			return evidence.Statement{}, fmt.Errorf("statement: subject %d: %w", i, err)
 		}
 	}
 	return s, nil
 }
 
-func checkStatement(s registry.Statement) error {
+func checkStatement(s evidence.Statement) error {
 	switch {
-	case s.Type != registry.StatementType && s.Type != statementType01:
-		return fmt.Errorf("statement: _type %.80q, want %q", s.Type, registry.StatementType)
+	case s.Type != evidence.StatementType && s.Type != statementType01:
+		return fmt.Errorf("statement: _type %.80q, want %q", s.Type, evidence.StatementType)
 	case s.PredicateType == "":
 		return fmt.Errorf("statement: predicateType is missing")
 	case len(s.Subject) == 0:
@@ -53,7 +54,7 @@ func checkStatement(s registry.Statement) error {
 	return nil
 }
 
-func checkSubject(s registry.StatementSubject) error {
+func checkSubject(s evidence.StatementSubject) error {
 	if len(s.Digest) == 0 || len(s.Digest) > maxSubjectDigests {
 		return fmt.Errorf("%d digests, want 1 to %d", len(s.Digest), maxSubjectDigests)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -41,8 +43,8 @@ func newSigner(t testing.TB, key *ecdsa.PrivateKey) signer.Signer {
 
 func newStatement(t testing.TB) []byte {
 	t.Helper()
-	statement, err := registry.NewStatement(registry.PredicateParity, map[string]string{"verdict": "pass"},
-		registry.StatementSubject{Name: "linux-amd64-v3/int8", Digest: registry.NewDigestSet(engine)})
+	statement, err := evidence.NewStatement(evidence.PredicateParity, map[string]string{"verdict": "pass"},
+		evidence.StatementSubject{Name: "linux-amd64-v3/int8", Digest: evidence.NewDigestSet(engine)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,7 @@ func (f files) load(path string) ([]byte, error) {
 	return data, nil
 }
 
-func newTrust(t testing.TB, keys files, entries ...registry.TrustEntry) *signer.Trust {
+func newTrust(t testing.TB, keys files, entries ...trust.TrustEntry) *signer.Trust {
 	t.Helper()
 	trust, err := signer.NewTrust(entries, keys.load)
 	if err != nil {
@@ -72,7 +74,7 @@ func newTrust(t testing.TB, keys files, entries ...registry.TrustEntry) *signer.
 // trustOnly trusts one key for everything in the registry.
 func trustOnly(t testing.TB, s signer.Signer) *signer.Trust {
 	t.Helper()
-	return newTrust(t, files{"a.pub": s.PublicKeyPEM()}, registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}})
+	return newTrust(t, files{"a.pub": s.PublicKeyPEM()}, trust.TrustEntry{Key: "a.pub", Roles: evidence.Roles(), Resources: []string{"oci://local/"}})
 }
 
 // document is a sigstore bundle, written out by hand so that the tests do not use the
@@ -108,7 +110,7 @@ func (d document) bytes(t testing.TB) []byte {
 }
 
 // wantUntrusted checks that a bundle was refused as untrusted, in words.
-func wantUntrusted(t testing.TB, claim registry.Claim, err error, words ...string) {
+func wantUntrusted(t testing.TB, claim evidence.Claim, err error, words ...string) {
 	t.Helper()
 	if !registry.HasCode(err, registry.CodeTrust) {
 		t.Fatalf("error %v, want one with code %s; claim %+v", err, registry.CodeTrust, claim)

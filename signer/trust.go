@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Trust knows which keys have which roles for which resources. The zero Trust trusts no key. It
 // is safe for concurrent use.
 type Trust struct {
-	entries    []registry.TrustEntry // of keys
-	identities []registry.TrustEntry
-	roots      []registry.Root
+	entries    []trust.TrustEntry // of keys
+	identities []trust.TrustEntry
+	roots      []trust.Root
 	load       func(path string) ([]byte, error)
 
 	mu   sync.Mutex
@@ -33,7 +35,7 @@ type Trust struct {
 // takes effect. An entry with a missing key gives no trust, and neither does an entry for an
 // identity without roots: see [Trust.WithRoots]. Errors: CodeInvalid for an entry that cannot be
 // valid.
-func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, error)) (*Trust, error) {
+func NewTrust(entries []trust.TrustEntry, load func(path string) ([]byte, error)) (*Trust, error) {
 	for i, e := range entries {
 		if err := checkEntry(e); err != nil {
 			return nil, registry.Errorf(registry.CodeInvalid, "trust: entry %d (key %q): %w", i+1, e.Key, err)
@@ -56,7 +58,7 @@ func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, err
 // WithRoots sets the files with the authorities that vouch for identities and timestamps, and returns
 // t. They are read by load of [NewTrust], when a bundle is first verified. It must be called before
 // t is used.
-func (t *Trust) WithRoots(roots []registry.Root) *Trust {
+func (t *Trust) WithRoots(roots []trust.Root) *Trust {
 	t.roots = roots
 	return t
 }
@@ -75,7 +77,7 @@ func (t *Trust) authorities() (authorities, error) {
 	return *t.believed, nil
 }
 
-func checkEntry(e registry.TrustEntry) error {
+func checkEntry(e trust.TrustEntry) error {
 	switch {
 	case e.Key == "" && e.Identity == nil:
 		return errors.New("key is missing, want the path of a public key in PEM")
@@ -88,8 +90,8 @@ func checkEntry(e registry.TrustEntry) error {
 		return err
 	}
 	for _, role := range e.Roles {
-		if !slices.Contains(registry.KeyRoles(), role) {
-			return registry.Errorf(registry.CodeInvalid, "role %q, want one of %v", role, registry.KeyRoles())
+		if !slices.Contains(evidence.KeyRoles(), role) {
+			return registry.Errorf(registry.CodeInvalid, "role %q, want one of %v", role, evidence.KeyRoles())
 		}
 	}
 	for _, prefix := range e.Resources {
@@ -101,62 +103,62 @@ func checkEntry(e registry.TrustEntry) error {
 }
 
 // checkState checks the state of an entry's key and its time.
-func checkState(e registry.TrustEntry) error {
+func checkState(e trust.TrustEntry) error {
 	switch {
-	case e.State != "" && !slices.Contains(registry.KeyStates(), e.State):
-		return fmt.Errorf("state %q, want one of %v", e.State, registry.KeyStates())
-	case (e.State == registry.KeyRetired) == e.RetiredAt.IsZero():
+	case e.State != "" && !slices.Contains(evidence.KeyStates(), e.State):
+		return fmt.Errorf("state %q, want one of %v", e.State, evidence.KeyStates())
+	case (e.State == evidence.KeyRetired) == e.RetiredAt.IsZero():
 		return errors.New("a retired key, and no other, has the time at which it was retired")
 	}
 	return nil
 }
 
 // Verify verifies a bundle and returns a claim about the resource, such as
-// oci://local/prod/vision/digits. It is a [registry.VerifyEvidence]. The claim has the signed
+// oci://local/prod/vision/digits. It is a [storage.VerifyEvidence]. The claim has the signed
 // statement, the identifier of the key, all roles of entries with this key for the resource,
 // and the key's worst state in any entry. Errors: CodeTrust for an invalid
 // bundle or statement, and if no key with a role for the resource signed it; CodeInvalid if a
 // key's file does not contain a key; CodeUnavailable if it cannot be read, or if the file of a
 // retired or revoked key is missing.
-func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 	parsed, err := parseBundle(bundle)
 	if err != nil {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "%w", err)
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "%w", err)
 	}
 	believed, err := t.authorities()
 	if err != nil {
-		return registry.Claim{}, err
+		return evidence.Claim{}, err
 	}
 	if parsed.certified() {
 		return t.verifyIdentity(parsed, believed, resource)
 	}
 	keys, err := t.trusted(ctx, resource)
 	if err != nil {
-		return registry.Claim{}, err
+		return evidence.Claim{}, err
 	}
 	for _, k := range keys {
 		if err := ctx.Err(); err != nil {
-			return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "verify bundle: %w", err)
+			return evidence.Claim{}, registry.Errorf(registry.CodeUnavailable, "verify bundle: %w", err)
 		}
 		if len(k.against) > 0 && k.signed(parsed) {
 			return claim(parsed, k, believed.stamped(parsed))
 		}
 	}
-	return registry.Claim{}, refuse(parsed, resource, keys)
+	return evidence.Claim{}, refuse(parsed, resource, keys)
 }
 
-func claim(e envelope, k trustedKey, stamped time.Time) (registry.Claim, error) {
+func claim(e envelope, k trustedKey, stamped time.Time) (evidence.Claim, error) {
 	statement, err := decodeStatement(e.statement())
 	if err != nil {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
 	}
-	c := registry.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state,
+	c := evidence.Claim{Statement: statement, Signer: k.id, Keys: k.paths, Roles: k.roles, Key: k.state,
 		RetiredAt: k.retiredAt, Window: k.window, Stamped: stamped}
 	if len(k.against) > len(k.roles) && c.Against() {
 		c.Roles = k.against
 	}
 	if len(c.Roles) == 0 {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust,
 			"bundle: signed by %s, which is trusted for failing reports alone: the reports of its entry are bound to node types, which this version does not check",
 			strings.Join(k.paths, " = "))
 	}
@@ -167,17 +169,17 @@ func claim(e envelope, k trustedKey, stamped time.Time) (registry.Claim, error) 
 type trustedKey struct {
 	publicKey
 	paths     []string
-	roles     []registry.Role // for the resource
-	against   []registry.Role // for the resource, of statements against a release; has all of roles; empty: the key is not trusted for it
+	roles     []evidence.Role // for the resource
+	against   []evidence.Role // for the resource, of statements against a release; has all of roles; empty: the key is not trusted for it
 	resources []string        // all prefixes that the key is trusted for
 	missing   bool            // the file is missing; only paths, roles and resources are set
-	state     registry.KeyState
+	state     evidence.KeyState
 	retiredAt time.Time // if state is KeyRetired
-	window    registry.Window
+	window    evidence.Window
 }
 
 // trusted collects the keys of the list, each once, with their roles for the resource in the
-// order of [registry.Roles].
+// order of [evidence.Roles].
 func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, error) {
 	var keys []trustedKey
 	ids := make(map[string]string) // by path
@@ -187,7 +189,7 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 		if err != nil && !missing {
 			return nil, err
 		}
-		if missing && e.EffectiveState() != registry.KeyTrusted {
+		if missing && e.EffectiveState() != evidence.KeyTrusted {
 			// Without the key, its statements against releases would no longer count.
 			return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 				"trust: the key %s is %s, and its file is missing: %w", e.Key, e.State, err),
@@ -202,7 +204,7 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 		keys[i].add(e, resource)
 		ids[e.Key] = public.id
 	}
-	return keys, registry.CheckPublishersAlone(t.entries, func(e registry.TrustEntry) string { return ids[e.Key] })
+	return keys, trust.CheckPublishersAlone(t.entries, func(e trust.TrustEntry) string { return ids[e.Key] })
 }
 
 // signed reports whether the key made the envelope's signature.
@@ -211,7 +213,7 @@ func (k trustedKey) signed(e envelope) bool {
 }
 
 // add adds the roles, resources and state of an entry with the key.
-func (k *trustedKey) add(e registry.TrustEntry, resource string) {
+func (k *trustedKey) add(e trust.TrustEntry, resource string) {
 	if name := e.String(); !slices.Contains(k.paths, name) {
 		k.paths = append(k.paths, name)
 	}
@@ -224,10 +226,10 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 	k.roles, k.against = union(k.roles, e.Grants()), union(k.against, e.GrantsAgainst())
 }
 
-// union lists the roles that one of both lists has, in the order of [registry.KeyRoles].
-func union(some, more []registry.Role) []registry.Role {
-	var roles []registry.Role
-	for _, role := range registry.KeyRoles() {
+// union lists the roles that one of both lists has, in the order of [evidence.KeyRoles].
+func union(some, more []evidence.Role) []evidence.Role {
+	var roles []evidence.Role
+	for _, role := range evidence.KeyRoles() {
 		if slices.Contains(some, role) || slices.Contains(more, role) {
 			roles = append(roles, role)
 		}
@@ -236,9 +238,9 @@ func union(some, more []registry.Role) []registry.Role {
 }
 
 // worsen sets the state of the key to that of an entry, unless its state is worse already.
-func (k *trustedKey) worsen(e registry.TrustEntry) {
+func (k *trustedKey) worsen(e trust.TrustEntry) {
 	state := e.EffectiveState()
-	worse := slices.Index(registry.KeyStates(), state) - slices.Index(registry.KeyStates(), k.state)
+	worse := slices.Index(evidence.KeyStates(), state) - slices.Index(evidence.KeyStates(), k.state)
 	if worse > 0 {
 		k.state, k.retiredAt = state, e.RetiredAt
 	}

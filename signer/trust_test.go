@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -77,7 +79,7 @@ func TestResourcePrefixes(t *testing.T) {
 		{"oci://local/", "", false},
 	} {
 		trust := newTrust(t, files{"a.pub": s.PublicKeyPEM()},
-			registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{registry.RoleBuilder}, Resources: []string{c.prefix}})
+			trust.TrustEntry{Key: "a.pub", Roles: []evidence.Role{evidence.RoleBuilder}, Resources: []string{c.prefix}})
 		claim, err := trust.Verify(t.Context(), bundle, c.resource)
 		if c.covered {
 			if err != nil {
@@ -96,20 +98,20 @@ func TestRolesAreTheUnion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := func(key, prefix string, roles ...registry.Role) registry.TrustEntry {
-		return registry.TrustEntry{Key: key, Roles: roles, Resources: []string{"oci://elsewhere/", prefix}}
+	entry := func(key, prefix string, roles ...evidence.Role) trust.TrustEntry {
+		return trust.TrustEntry{Key: key, Roles: roles, Resources: []string{"oci://elsewhere/", prefix}}
 	}
 	keys := files{"a.pub": s.PublicKeyPEM(), "copy.pub": s.PublicKeyPEM(), "other.pub": other.PublicKeyPEM()}
 	trust := newTrust(t, keys,
-		entry("other.pub", "oci://local/", registry.RoleApprover),
-		entry("a.pub", "oci://local/", registry.RolePromoter, registry.RolePromoter),
-		entry("missing.pub", "oci://local/", registry.RoleApprover),
-		entry("a.pub", "oci://local/staging/", registry.RoleVerifier),
-		entry("copy.pub", "oci://local/prod", registry.RoleBuilder, registry.RolePromoter))
-	for place, want := range map[string][]registry.Role{
-		resource:                {registry.RoleBuilder, registry.RolePromoter},
-		"oci://local/staging/m": {registry.RoleVerifier, registry.RolePromoter},
-		"oci://local/dev/m":     {registry.RolePromoter},
+		entry("other.pub", "oci://local/", evidence.RoleApprover),
+		entry("a.pub", "oci://local/", evidence.RolePromoter, evidence.RolePromoter),
+		entry("missing.pub", "oci://local/", evidence.RoleApprover),
+		entry("a.pub", "oci://local/staging/", evidence.RoleVerifier),
+		entry("copy.pub", "oci://local/prod", evidence.RoleBuilder, evidence.RolePromoter))
+	for place, want := range map[string][]evidence.Role{
+		resource:                {evidence.RoleBuilder, evidence.RolePromoter},
+		"oci://local/staging/m": {evidence.RoleVerifier, evidence.RolePromoter},
+		"oci://local/dev/m":     {evidence.RolePromoter},
 	} {
 		claim, err := trust.Verify(t.Context(), bundle, place)
 		if err != nil || !slices.Equal(claim.Roles, want) {
@@ -126,7 +128,7 @@ func TestKeyThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := files{}
-	trust := newTrust(t, keys, registry.TrustEntry{Key: "local.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}})
+	trust := newTrust(t, keys, trust.TrustEntry{Key: "local.pub", Roles: evidence.Roles(), Resources: []string{"oci://local/"}})
 	claim, err := trust.Verify(t.Context(), bundle, resource)
 	wantUntrusted(t, claim, err, "local.pub", "no such file")
 	keys["local.pub"] = s.PublicKeyPEM()
@@ -147,11 +149,11 @@ func TestBrokenTrustList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}}
+	entry := trust.TrustEntry{Key: "a.pub", Roles: evidence.Roles(), Resources: []string{"oci://local/"}}
 	if _, err := newTrust(t, files{"a.pub": []byte("junk")}, entry).Verify(t.Context(), bundle, resource); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("junk in a.pub: %v, want CodeInvalid", err)
 	}
-	denied, err := signer.NewTrust([]registry.TrustEntry{entry}, func(string) ([]byte, error) { return nil, errors.New("denied") })
+	denied, err := signer.NewTrust([]trust.TrustEntry{entry}, func(string) ([]byte, error) { return nil, errors.New("denied") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,23 +164,23 @@ func TestBrokenTrustList(t *testing.T) {
 
 func TestNewTrustRefuses(t *testing.T) {
 	t.Parallel()
-	prefixes, roles := []string{"oci://local/"}, registry.Roles()
-	for name, e := range map[string]registry.TrustEntry{
+	prefixes, roles := []string{"oci://local/"}, evidence.Roles()
+	for name, e := range map[string]trust.TrustEntry{
 		"no key":              {Roles: roles, Resources: prefixes},
 		"no roles":            {Key: "k", Resources: prefixes},
 		"no resources":        {Key: "k", Roles: roles},
 		"empty prefix":        {Key: "k", Roles: roles, Resources: []string{""}},
 		"no scheme":           {Key: "k", Roles: roles, Resources: []string{"local/prod"}},
 		"unknown state":       {Key: "k", Roles: roles, Resources: prefixes, State: "suspended"},
-		"retired at no time":  {Key: "k", Roles: roles, Resources: prefixes, State: registry.KeyRetired},
+		"retired at no time":  {Key: "k", Roles: roles, Resources: prefixes, State: evidence.KeyRetired},
 		"trusted with a time": {Key: "k", Roles: roles, Resources: prefixes, RetiredAt: time.Unix(1, 0)},
-		"unknown role":        {Key: "k", Roles: []registry.Role{"owner"}, Resources: prefixes},
+		"unknown role":        {Key: "k", Roles: []evidence.Role{"owner"}, Resources: prefixes},
 	} {
-		if _, err := signer.NewTrust([]registry.TrustEntry{e}, files{}.load); !registry.HasCode(err, registry.CodeInvalid) {
+		if _, err := signer.NewTrust([]trust.TrustEntry{e}, files{}.load); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)
 		}
 	}
-	if _, err := signer.NewTrust([]registry.TrustEntry{{Key: "k", Roles: roles, Resources: prefixes}}, nil); err == nil {
+	if _, err := signer.NewTrust([]trust.TrustEntry{{Key: "k", Roles: roles, Resources: prefixes}}, nil); err == nil {
 		t.Error("a trust list without a way to read keys was taken")
 	}
 }
@@ -203,42 +205,42 @@ func TestKeyStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	early, late := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	entry := func(key string, state registry.KeyState, at time.Time, resources ...string) registry.TrustEntry {
-		return registry.TrustEntry{Key: key, Roles: registry.Roles(), Resources: append(resources, "oci://else/"), State: state, RetiredAt: at}
+	entry := func(key string, state evidence.KeyState, at time.Time, resources ...string) trust.TrustEntry {
+		return trust.TrustEntry{Key: key, Roles: evidence.Roles(), Resources: append(resources, "oci://else/"), State: state, RetiredAt: at}
 	}
 	const here = "oci://local/"
 	keys := files{"a.pub": s.PublicKeyPEM(), "copy.pub": s.PublicKeyPEM()}
 	for _, c := range []struct {
 		name    string
-		entries []registry.TrustEntry
-		want    registry.KeyState
+		entries []trust.TrustEntry
+		want    evidence.KeyState
 		at      time.Time
 	}{
-		{"no state", []registry.TrustEntry{entry("a.pub", "", time.Time{}, here)}, registry.KeyTrusted, time.Time{}},
-		{"trusted", []registry.TrustEntry{entry("a.pub", registry.KeyTrusted, time.Time{}, here)}, registry.KeyTrusted, time.Time{}},
-		{"retired", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, early, here)}, registry.KeyRetired, early},
-		{"revoked", []registry.TrustEntry{entry("a.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
-		{"retired, and trusted by another path", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, early, here), entry("copy.pub", "", time.Time{}, here)}, registry.KeyRetired, early},
+		{"no state", []trust.TrustEntry{entry("a.pub", "", time.Time{}, here)}, evidence.KeyTrusted, time.Time{}},
+		{"trusted", []trust.TrustEntry{entry("a.pub", evidence.KeyTrusted, time.Time{}, here)}, evidence.KeyTrusted, time.Time{}},
+		{"retired", []trust.TrustEntry{entry("a.pub", evidence.KeyRetired, early, here)}, evidence.KeyRetired, early},
+		{"revoked", []trust.TrustEntry{entry("a.pub", evidence.KeyRevoked, time.Time{}, here)}, evidence.KeyRevoked, time.Time{}},
+		{"retired, and trusted by another path", []trust.TrustEntry{entry("a.pub", evidence.KeyRetired, early, here), entry("copy.pub", "", time.Time{}, here)}, evidence.KeyRetired, early},
 		{"trusted, and revoked by another path",
-			[]registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{}, here)},
-			registry.KeyRevoked, time.Time{}},
-		{"retired twice", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRetired, early, here)}, registry.KeyRetired, early},
+			[]trust.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", evidence.KeyRevoked, time.Time{}, here)},
+			evidence.KeyRevoked, time.Time{}},
+		{"retired twice", []trust.TrustEntry{entry("a.pub", evidence.KeyRetired, late, here), entry("a.pub", evidence.KeyRetired, early, here)}, evidence.KeyRetired, early},
 		{"retired, then revoked",
-			[]registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRevoked, time.Time{}, here)},
-			registry.KeyRevoked, time.Time{}},
+			[]trust.TrustEntry{entry("a.pub", evidence.KeyRetired, late, here), entry("a.pub", evidence.KeyRevoked, time.Time{}, here)},
+			evidence.KeyRevoked, time.Time{}},
 		{"revoked for other resources, by another path",
-			[]registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{})},
-			registry.KeyRevoked, time.Time{}},
+			[]trust.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", evidence.KeyRevoked, time.Time{})},
+			evidence.KeyRevoked, time.Time{}},
 	} {
 		claim, err := newTrust(t, keys, c.entries...).Verify(t.Context(), bundle, resource)
-		if err != nil || claim.Key != c.want || !claim.RetiredAt.Equal(c.at) || len(claim.Roles) != len(registry.Roles()) {
+		if err != nil || claim.Key != c.want || !claim.RetiredAt.Equal(c.at) || len(claim.Roles) != len(evidence.Roles()) {
 			t.Errorf("%s: key %q retired %v with roles %v, error %v; want %q retired %v with all roles",
 				c.name, claim.Key, claim.RetiredAt, claim.Roles, err, c.want, c.at)
 		}
 	}
-	for _, state := range []registry.KeyState{registry.KeyRetired, registry.KeyRevoked} {
+	for _, state := range []evidence.KeyState{evidence.KeyRetired, evidence.KeyRevoked} {
 		gone := entry("gone.pub", state, time.Time{}, here)
-		if state == registry.KeyRetired {
+		if state == evidence.KeyRetired {
 			gone.RetiredAt = early
 		}
 		_, err := newTrust(t, keys, entry("a.pub", "", time.Time{}, here), gone).Verify(t.Context(), bundle, resource)
@@ -253,34 +255,34 @@ func TestKeyStates(t *testing.T) {
 func TestVerifierBoundToNodeTypes(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, newKey(t))
-	bound := registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{registry.RoleVerifier},
+	bound := trust.TrustEntry{Key: "a.pub", Roles: []evidence.Role{evidence.RoleVerifier},
 		Resources: []string{"oci://local/"}, NodeTypes: []string{"g6.xlarge"}}
 	approving := bound
-	approving.Roles = []registry.Role{registry.RoleVerifier, registry.RoleApprover}
+	approving.Roles = []evidence.Role{evidence.RoleVerifier, evidence.RoleApprover}
 	elsewhere := bound
 	elsewhere.Resources = []string{"oci://local/staging/"}
-	verifier, both := bound.Roles, []registry.Role{registry.RoleVerifier, registry.RoleApprover}
+	verifier, both := bound.Roles, []evidence.Role{evidence.RoleVerifier, evidence.RoleApprover}
 	for name, c := range map[string]struct {
-		entry     registry.TrustEntry
+		entry     trust.TrustEntry
 		predicate any
 		kind      string
-		want      []registry.Role // none: the bundle is refused
+		want      []evidence.Role // none: the bundle is refused
 	}{
-		"a pass":                         {bound, map[string]string{"verdict": "pass"}, registry.PredicateParity, nil},
-		"a failure":                      {bound, map[string]string{"verdict": "fail"}, registry.PredicateParity, verifier},
-		"a failure of performance":       {bound, map[string]string{"verdict": "fail"}, registry.PredicatePerformance, verifier},
-		"figures without a limit":        {bound, map[string]string{"verdict": "recorded"}, registry.PredicatePerformance, nil},
-		"not enough to decide":           {bound, map[string]string{"verdict": "not-enough"}, registry.PredicateParity, verifier},
-		"no verdict":                     {bound, map[string]string{}, registry.PredicateParity, verifier},
-		"what cannot be read":            {bound, []int{1}, registry.PredicateParity, verifier},
-		"a pass by an approver":          {approving, map[string]string{"verdict": "pass"}, registry.PredicateParity, both[1:]},
-		"a failure by an approver":       {approving, map[string]string{"verdict": "fail"}, registry.PredicateParity, both},
-		"a failure, for other resources": {elsewhere, map[string]string{"verdict": "fail"}, registry.PredicateParity, nil},
-		"a signature":                    {bound, struct{}{}, registry.PredicateSign, nil},
+		"a pass":                         {bound, map[string]string{"verdict": "pass"}, evidence.PredicateParity, nil},
+		"a failure":                      {bound, map[string]string{"verdict": "fail"}, evidence.PredicateParity, verifier},
+		"a failure of performance":       {bound, map[string]string{"verdict": "fail"}, evidence.PredicatePerformance, verifier},
+		"figures without a limit":        {bound, map[string]string{"verdict": "recorded"}, evidence.PredicatePerformance, nil},
+		"not enough to decide":           {bound, map[string]string{"verdict": "not-enough"}, evidence.PredicateParity, verifier},
+		"no verdict":                     {bound, map[string]string{}, evidence.PredicateParity, verifier},
+		"what cannot be read":            {bound, []int{1}, evidence.PredicateParity, verifier},
+		"a pass by an approver":          {approving, map[string]string{"verdict": "pass"}, evidence.PredicateParity, both[1:]},
+		"a failure by an approver":       {approving, map[string]string{"verdict": "fail"}, evidence.PredicateParity, both},
+		"a failure, for other resources": {elsewhere, map[string]string{"verdict": "fail"}, evidence.PredicateParity, nil},
+		"a signature":                    {bound, struct{}{}, evidence.PredicateSign, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			statement, err := registry.NewStatement(c.kind, c.predicate, registry.StatementSubject{Digest: registry.NewDigestSet(engine)})
+			statement, err := evidence.NewStatement(c.kind, c.predicate, evidence.StatementSubject{Digest: evidence.NewDigestSet(engine)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,19 +4,21 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // verifyIdentity verifies a bundle with a certificate. The claim's signer is the matching entry that
 // asks for least, so that a signer is one identity whatever its certificates, and however many
 // subjects an entry matches. All matching entries give roles; the worst state of any counts, and only
 // what is in all their windows.
-func (t *Trust) verifyIdentity(e envelope, believed authorities, resource string) (registry.Claim, error) {
+func (t *Trust) verifyIdentity(e envelope, believed authorities, resource string) (evidence.Claim, error) {
 	who, err := believed.identify(e)
 	if err != nil {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: %w", err)
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: %w", err)
 	}
 	var k trustedKey
-	var broadest registry.TrustEntry
+	var broadest trust.TrustEntry
 	for _, entry := range t.identities {
 		if !who.matches(*entry.Identity) {
 			continue
@@ -28,9 +30,9 @@ func (t *Trust) verifyIdentity(e envelope, believed authorities, resource string
 	}
 	switch {
 	case broadest.Identity == nil:
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: signed by %s, and no trust entry has that identity", who)
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: signed by %s, and no trust entry has that identity", who)
 	case len(k.against) == 0:
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: signed by %s, which is trusted for %s and not for %s",
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "bundle: signed by %s, which is trusted for %s and not for %s",
 			who, strings.Join(k.resources, ", "), resource)
 	}
 	k.id = broadest.String()
@@ -38,7 +40,7 @@ func (t *Trust) verifyIdentity(e envelope, believed authorities, resource string
 }
 
 // conditions counts what an entry asks of an identity.
-func conditions(e registry.TrustEntry) int {
+func conditions(e trust.TrustEntry) int {
 	n := len(e.Identity.Claims)
 	if e.Identity.Subject != "" {
 		n++

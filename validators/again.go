@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -26,13 +27,13 @@ const (
 // JudgeAgain gives a reason for each output that differs by too much between runs of the same cases:
 // found is what differs, and whole is what the engine is off from the reference over all cases. It
 // gives none for other kinds of checks, nor for outputs of which nothing was compared.
-func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, found, whole map[string]tensor.Result) []registry.Reason {
+func (l Limits) JudgeAgain(kind evidence.ConsistencyKind, precision string, found, whole map[string]tensor.Result) []evidence.Reason {
 	trial := TrialOf(kind)
 	jitter := l.Consistency != nil && l.Consistency.Jitter == JitterLimits && trial.SameCases
 	if jitter || !trial.Again {
 		return nil
 	}
-	var reasons []registry.Reason
+	var reasons []evidence.Reason
 	limits := l.Precisions[precision].Outputs
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		own, ok := whole[name]
@@ -42,8 +43,8 @@ func (l Limits) JudgeAgain(kind registry.ConsistencyKind, precision string, foun
 		if limit := limits[name].SNRdB; limit != nil && found[name].Elements > 0 {
 			least := min(own.SpreadSNR-trial.Noise, limit.Min+granted)
 			if got := found[name].SpreadSNR; !(got >= least) {
-				reasons = append(reasons, registry.Reason{Code: ReasonLimit, Output: name, Figure: figure.SNR,
-					Limit: registry.Figure(least), Value: registry.Figure(got), Message: fmt.Sprintf(
+				reasons = append(reasons, evidence.Reason{Code: ReasonLimit, Output: name, Figure: figure.SNR,
+					Limit: evidence.Figure(least), Value: evidence.Figure(got), Message: fmt.Sprintf(
 						"output %s: what differs has a signal to noise ratio of %.3g dB, and the engine's own error %.3g dB: want at least %.3g dB",
 						name, got, own.SpreadSNR, least)})
 			}
@@ -83,7 +84,7 @@ func answersOf(o OutputLimits, found, own tensor.Result) (all []answersAgain) {
 // judgeAnswers holds the answers that differ to those of the engine that are not the reference's, as
 // errors are held to its own error: by the lower bound of their share, and in one process also by
 // their number.
-func (l Limits) judgeAnswers(trial Trial, output string, a answersAgain) (registry.Reason, bool) {
+func (l Limits) judgeAnswers(trial Trial, output string, a answersAgain) (evidence.Reason, bool) {
 	own := a.missed / float64(a.ownCases)
 	allowed := max(2*own, (1-a.limit)/10)
 	if trial.InProcess {
@@ -91,10 +92,10 @@ func (l Limits) judgeAnswers(trial Trial, output string, a answersAgain) (regist
 	}
 	differs := stats.LowerRate(a.differ, a.cases, 1-(1-l.Confidence)/someTries)
 	if differs <= allowed && !(trial.InProcess && a.differ > a.missed) {
-		return registry.Reason{}, true
+		return evidence.Reason{}, true
 	}
 	value := a.differ / float64(max(a.cases, 1))
-	return registry.Reason{Code: ReasonLimit, Output: output, Figure: a.figure, Limit: registry.Figure(1 - allowed), Value: registry.Figure(1 - value),
+	return evidence.Reason{Code: ReasonLimit, Output: output, Figure: a.figure, Limit: evidence.Figure(1 - allowed), Value: evidence.Figure(1 - value),
 		Message: fmt.Sprintf("output %s: %s: %.4g of %s give other answers between runs, and %.4g of %s another than the reference: that is more than its own errors explain",
 			output, a.figure, a.differ, registry.Count(a.cases, "case"), a.missed, registry.Count(a.ownCases, "case"))}, false
 }

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strings"
 
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // Bound returns the limit on a figure; false if there is none.

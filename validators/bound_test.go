@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -28,7 +28,7 @@ func TestEveryFigureHasALimit(t *testing.T) {
 		if misses, _ := result.Misses(row.Name); math.IsNaN(value) == !row.Rate || math.IsNaN(misses) != !row.Rate {
 			t.Errorf("%s: value %v, misses %v; want one of them", row.Name, value, misses)
 		}
-		if got := float64(registry.OutputFigures{}.Figure(row.Name)); math.IsNaN(got) == !row.Rate {
+		if got := float64(evidence.OutputFigures{}.Figure(row.Name)); math.IsNaN(got) == !row.Rate {
 			t.Errorf("%s of a report is %v", row.Name, got)
 		}
 	}

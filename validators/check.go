@@ -6,7 +6,8 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -25,17 +26,17 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	before := len(j.found)
 	defer func() { sayNonFinite(j.found[before:], r) }()
 	if j.full = r.FullCases; j.full == 0 {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name,
 			Message: fmt.Sprintf("output %s has no finite elements in any case, so that nothing was compared", name)})
 		return
 	}
 	if j.full < j.least && j.cases >= j.least {
-		j.undecided(registry.Reason{Code: ReasonTooFewCases, Output: name, Message: fmt.Sprintf(
+		j.undecided(evidence.Reason{Code: ReasonTooFewCases, Output: name, Message: fmt.Sprintf(
 			"output %s has finite elements that count in %s, the limits ask for at least %d", name, registry.Count(j.full, "case"), j.least)})
 	}
 	j.finite(name, r)
 	if r.NoChannels {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
 			"output %s has no spread of each channel: its last dimension differs between cases, or is above %d; "+
 				"per_channel: false holds it to that of all values", name, tensor.MaxChannels)})
 	}
@@ -47,7 +48,7 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 		switch {
 		case !there || row.ZeroIsNone && limit == 0:
 		case row.Name == figure.Close && r.NoFar:
-			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
+			j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
 				"output %s has no share of close cases: its channels are more than 16, or another number in each case; per_channel: false takes all values together", name)})
 		case row.Rate:
 			misses, cases := r.Misses(row.Name)
@@ -75,17 +76,17 @@ func (j *judgement) skill(output string, r tensor.Result) {
 	if math.IsNaN(skill) {
 		return
 	}
-	check := registry.Check{Output: output, Figure: figure.Skill, Value: registry.Figure(skill), Limit: leastSkill,
-		AtLeast: true, Cases: r.FullCases, Verdict: registry.VerdictPass}
+	check := evidence.Check{Output: output, Figure: figure.Skill, Value: evidence.Figure(skill), Limit: leastSkill,
+		AtLeast: true, Cases: r.FullCases, Verdict: evidence.VerdictPass}
 	if !(skill >= leastSkill) {
-		check.Verdict = registry.VerdictFail
+		check.Verdict = evidence.VerdictFail
 		cases := float64(r.FullCases)
 		message := fmt.Sprintf("output %s: %s of the answers are wrong, and an engine that always gave the most frequent one would miss %s: want at most half of that",
 			output, share(r.EqualMisses/cases), share(r.OtherAnswers/cases))
 		if r.OtherCases < fewOthers {
 			message += fmt.Sprintf("; %d of %s have other answers, too few to tell: add more of these", r.OtherCases, registry.Count(r.FullCases, "case"))
 		}
-		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure.Skill, Limit: check.Limit, Value: check.Value, Message: message})
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.Skill, Limit: check.Limit, Value: check.Value, Message: message})
 	}
 	j.checks = append(j.checks, check)
 }
@@ -93,8 +94,8 @@ func (j *judgement) skill(output string, r tensor.Result) {
 // exact checks a limit that must hold for every case that ran. worst is the number of the worst
 // case, or -1.
 func (j *judgement) exact(output string, row figure.Row, limit, measured float64, worst int) {
-	check := registry.Check{Output: output, Figure: row.Name, Value: registry.Figure(measured), Limit: registry.Figure(limit),
-		AtLeast: row.AtLeast, Verdict: registry.VerdictPass, Cases: j.full}
+	check := evidence.Check{Output: output, Figure: row.Name, Value: evidence.Figure(measured), Limit: evidence.Figure(limit),
+		AtLeast: row.AtLeast, Verdict: evidence.VerdictPass, Cases: j.full}
 	if worst >= 0 {
 		check.Case = &worst
 	}
@@ -105,7 +106,7 @@ func (j *judgement) exact(output string, row figure.Row, limit, measured float64
 		j.checks = append(j.checks, check)
 		return
 	}
-	check.Verdict = registry.VerdictFail
+	check.Verdict = evidence.VerdictFail
 	j.checks = append(j.checks, check)
 	how := "above"
 	if row.AtLeast {
@@ -116,12 +117,12 @@ func (j *judgement) exact(output string, row figure.Row, limit, measured float64
 
 // elements checks the tolerances of elements.
 func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.Result) {
-	check := registry.Check{Output: output, Figure: figure.Elements, Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.full}
+	check := evidence.Check{Output: output, Figure: figure.Elements, Value: evidence.Figure(r.Failed), Verdict: evidence.VerdictPass, Cases: j.full}
 	if r.Worst != nil {
 		check.Case = &r.Worst.Case
 	}
 	if r.Failed > 0 {
-		check.Verdict = registry.VerdictFail
+		check.Verdict = evidence.VerdictFail
 		j.tolerance(output, tolerance, r)
 	} else {
 		check.Proves = figureOf(stats.UpperRate(0, j.full, j.confidence))
@@ -133,7 +134,7 @@ func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.R
 // fails if the upper one does not.
 func (j *judgement) rate(output, name string, limit, misses float64, cases int) {
 	row, _ := figure.Find(name)
-	check := registry.Check{Output: output, Figure: name, Limit: registry.Figure(limit), AtLeast: true,
+	check := evidence.Check{Output: output, Figure: name, Limit: evidence.Figure(limit), AtLeast: true,
 		Misses: figureOf(misses), Cases: cases}
 	low, high := j.settle(&check, nil)
 	subject := ""
@@ -143,14 +144,14 @@ func (j *judgement) rate(output, name string, limit, misses float64, cases int) 
 	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(row.Phrase, name), share(float64(check.Value)), registry.Count(cases, "case"))
 	switch {
 	case math.IsNaN(misses):
-		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, name)})
-	case check.Verdict == registry.VerdictPass:
-	case check.Verdict == registry.VerdictFail:
-		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
+	case check.Verdict == evidence.VerdictPass:
+	case check.Verdict == evidence.VerdictFail:
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s: with %s confidence at most %s, below the limit of %s", said, share(j.confidence), share(high), share(limit))})
 	default:
-		j.undecided(registry.Reason{Code: ReasonNotEnough, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
+		j.undecided(evidence.Reason{Code: ReasonNotEnough, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: %s",
 				said, proven(low), share(j.confidence), share(limit), enough(misses, cases, 1-limit, j.confidence))})
 	}
@@ -174,26 +175,26 @@ func share(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
 // proven writes a share that is proven: rounded down, so that it never says too much.
 func proven(v float64) string { return fmt.Sprintf("%.6g %%", math.Floor(v*1e4)/100) }
 
-func figureOf(v float64) *registry.Figure {
-	f := registry.Figure(v)
+func figureOf(v float64) *evidence.Figure {
+	f := evidence.Figure(v)
 	return &f
 }
 
 // drop checks by how much the engine may be less accurate than the reference, or than the engine
 // that the destination has now: the answers that only one of them has right decide.
-func (j *judgement) drop(name, other string, limit float64, a *registry.Accuracy) {
+func (j *judgement) drop(name, other string, limit float64, a *evidence.Accuracy) {
 	lost, won := int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won)))
-	check := registry.Check{Figure: name, Limit: registry.Figure(limit), Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
+	check := evidence.Check{Figure: name, Limit: evidence.Figure(limit), Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
 	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %.2f %%, %s is %.2f %%: a drop of %.2f points in %s", a.Metric,
 		100*a.Engine, other, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
 	switch {
-	case check.Verdict == registry.VerdictPass:
-	case check.Verdict == registry.VerdictFail:
-		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
+	case check.Verdict == evidence.VerdictPass:
+	case check.Verdict == evidence.VerdictFail:
+		j.fail(evidence.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s, with %s confidence at least %.2f; the limit is %.2f", said, share(j.confidence), 100*low, 100*limit)})
 	default:
-		j.undecided(registry.Reason{Code: ReasonNotEnough, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
+		j.undecided(evidence.Reason{Code: ReasonNotEnough, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s, with %s confidence at most %.2f, and the limit is %.2f: %s", said,
 				share(j.confidence), 100*high, 100*limit, enoughForDrop(lost, won, a.Cases, limit, j.confidence))})
 	}

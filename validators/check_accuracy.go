@@ -6,8 +6,9 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -18,15 +19,15 @@ func (j *judgement) accuracy(limit *AccuracyLimit, m Measured) {
 	case limit == nil:
 		return
 	case m.AccuracyFault != "":
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: "accuracy was not measured: " + m.AccuracyFault})
 		return
 	case measured == nil || measured.Cases == 0:
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: "accuracy was not measured: the cases have no labels"})
 		return
 	case measured.Metric != limit.Metric:
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: fmt.Sprintf("accuracy was measured by %s, and the limit is on %s", measured.Metric, limit.Metric)})
 		return
 	}
@@ -35,7 +36,7 @@ func (j *judgement) accuracy(limit *AccuracyLimit, m Measured) {
 	switch {
 	case limit.Regression == nil:
 	case m.CurrentFault != "":
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: "the accuracy of the engine that the destination has now is not known: " + m.CurrentFault})
 	case m.CurrentFigures != nil:
 		j.figure(figure.Regression, most(limit.Regression), *m.CurrentFigures, m.CurrentFigures.Drop(j.confidence))
@@ -45,7 +46,7 @@ func (j *judgement) accuracy(limit *AccuracyLimit, m Measured) {
 }
 
 // sides judges the figures of an engine and of the reference; f is nil for a rate.
-func (j *judgement) sides(limit *AccuracyLimit, a *registry.Accuracy, f *accuracy.Figures) {
+func (j *judgement) sides(limit *AccuracyLimit, a *evidence.Accuracy, f *accuracy.Figures) {
 	if f != nil {
 		j.figures(limit, *f)
 	} else {
@@ -60,13 +61,13 @@ func (j *judgement) ofSlices(limit *AccuracyLimit, all []accuracy.Slice) {
 		return
 	}
 	if len(all) == 0 {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric, Message: "slices by " + limit.Slices.By + " were not measured"})
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Figure: limit.Metric, Message: "slices by " + limit.Slices.By + " were not measured"})
 	}
 	for _, s := range all {
 		value := strconv.FormatInt(s.Value, 10)
 		low, high := boundsOf(s.Accuracy, s.Figures, j.confidence)
-		j.slices = append(j.slices, registry.SliceAccuracy{By: limit.Slices.By, Value: value, Accuracy: s.Accuracy,
-			Low: registry.Figure(low), High: registry.Figure(high)})
+		j.slices = append(j.slices, evidence.SliceAccuracy{By: limit.Slices.By, Value: value, Accuracy: s.Accuracy,
+			Low: evidence.Figure(low), High: evidence.Figure(high)})
 		checks, found := len(j.checks), len(j.found)
 		j.sides(limit.ofSlice(), &s.Accuracy, s.Figures)
 		for i := range j.checks[checks:] {
@@ -80,7 +81,7 @@ func (j *judgement) ofSlices(limit *AccuracyLimit, all []accuracy.Slice) {
 }
 
 // boundsOf bounds the accuracy of an engine.
-func boundsOf(a registry.Accuracy, f *accuracy.Figures, confidence float64) (low, high float64) {
+func boundsOf(a evidence.Accuracy, f *accuracy.Figures, confidence float64) (low, high float64) {
 	if f != nil {
 		b := f.Absolute(confidence)
 		return b.Low, b.High
@@ -90,7 +91,7 @@ func boundsOf(a registry.Accuracy, f *accuracy.Figures, confidence float64) (low
 }
 
 // counts judges a rate by the counts of its cases.
-func (j *judgement) counts(limit *AccuracyLimit, a *registry.Accuracy) {
+func (j *judgement) counts(limit *AccuracyLimit, a *evidence.Accuracy) {
 	if limit.Min != nil {
 		j.rate("", figure.Accuracy, limit.Min.Min, float64(a.Cases)-float64(a.Right), a.Cases)
 	}
@@ -103,14 +104,14 @@ func (j *judgement) counts(limit *AccuracyLimit, a *registry.Accuracy) {
 }
 
 // relative checks what share of the answers that the reference has right the engine has.
-func (j *judgement) relative(limit float64, a *registry.Accuracy) {
-	check := registry.Check{Figure: figure.Relative, Limit: registry.Figure(limit), AtLeast: true, Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
+func (j *judgement) relative(limit float64, a *evidence.Accuracy) {
+	check := evidence.Check{Figure: figure.Relative, Limit: evidence.Figure(limit), AtLeast: true, Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
 	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(float64(check.Value)), registry.Count(a.Cases, "case"))
-	reason := registry.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
+	reason := evidence.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
 	switch {
-	case check.Verdict == registry.VerdictPass:
-	case check.Verdict == registry.VerdictFail:
+	case check.Verdict == evidence.VerdictPass:
+	case check.Verdict == evidence.VerdictFail:
 		reason.Code = ReasonAccuracy
 		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s; the limit is %s", said, share(j.confidence), share(high), share(limit))
 		j.fail(reason)
@@ -124,7 +125,7 @@ func (j *judgement) relative(limit float64, a *registry.Accuracy) {
 }
 
 // relativeRate is the accuracy of the engine over that of the reference, with its bounds.
-func relativeRate(a registry.Accuracy, confidence float64) (value, low, high float64) {
+func relativeRate(a evidence.Accuracy, confidence float64) (value, low, high float64) {
 	right := float64(a.Right + a.Lost - a.Won) // of the reference
 	low, high = stats.PairedRatio(int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won))), right, a.Cases, confidence)
 	return float64(a.Right) / right, low, high
@@ -150,7 +151,7 @@ func (j *judgement) figures(limit *AccuracyLimit, f accuracy.Figures) {
 // better one does not.
 func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.Bounded) {
 	cases := len(f.Engine.Each)
-	check := registry.Check{Figure: name, Value: registry.Figure(b.Value), Limit: registry.Figure(l.value), AtLeast: l.atLeast,
+	check := evidence.Check{Figure: name, Value: evidence.Figure(b.Value), Limit: evidence.Figure(l.value), AtLeast: l.atLeast,
 		Low: figureOf(b.Low), High: figureOf(b.High), Cases: cases, Resampled: true}
 	worse, better := b.High, b.Low
 	if l.atLeast {
@@ -159,14 +160,14 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 	reference, engine := f.Sides()
 	check.Verdict = l.decide(reference, engine, worse, better)
 	defer func() { j.checks = append(j.checks, check) }()
-	if check.Verdict == registry.VerdictPass || j.sameBits(&check, !f.Same(), f.Rarest().Cases) {
+	if check.Verdict == evidence.VerdictPass || j.sameBits(&check, !f.Same(), f.Rarest().Cases) {
 		return
 	}
 	code := ReasonLimit
 	if name != figure.Accuracy {
 		code = ReasonAccuracy
 	}
-	reason := registry.Reason{Code: code, Figure: f.Metric.Name, Limit: check.Limit, Value: check.Value}
+	reason := evidence.Reason{Code: code, Figure: f.Metric.Name, Limit: check.Limit, Value: check.Value}
 	said := j.saidOf(name, f, b)
 	switch {
 	case none(reference):
@@ -176,7 +177,7 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 	case none(engine):
 		reason.Message = said + ": the engine has outputs that are NaN or infinite"
 		j.fail(reason)
-	case check.Verdict == registry.VerdictFail:
+	case check.Verdict == evidence.VerdictFail:
 		reason.Message = fmt.Sprintf("%s, with %s confidence %s; the limit is %s", said,
 			share(j.confidence), bound(!l.atLeast, better, name, f.Metric), amount(l.value, name, f.Metric))
 		j.fail(reason)
@@ -214,18 +215,18 @@ func none(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // decide gives the verdict on bounds, and on the figures of both sides, of which the engine's may
 // have no value.
-func (l limit) decide(reference, engine, worse, better float64) registry.Verdict {
+func (l limit) decide(reference, engine, worse, better float64) evidence.Verdict {
 	switch {
 	case none(reference):
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	case none(engine):
-		return registry.VerdictFail
+		return evidence.VerdictFail
 	case l.keeps(worse):
-		return registry.VerdictPass
+		return evidence.VerdictPass
 	case !l.keeps(better):
-		return registry.VerdictFail
+		return evidence.VerdictFail
 	}
-	return registry.VerdictUndecided
+	return evidence.VerdictUndecided
 }
 
 // saidOf says what was measured.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
@@ -40,7 +40,7 @@ func TestChecksAtTheLimits(t *testing.T) {
 
 		"systematic": {validators.OutputLimits{Systematic: most}, func(r *tensor.Result, v float64) { r.Systematic = v }, above, false},
 	} {
-		for value, want := range map[*float64]registry.Verdict{&half: registry.VerdictPass, &c.beyond: registry.VerdictFail, &nan: registry.VerdictFail} {
+		for value, want := range map[*float64]evidence.Verdict{&half: evidence.VerdictPass, &c.beyond: evidence.VerdictFail, &nan: evidence.VerdictFail} {
 			result := equalResult(59)
 			c.set(&result, *value)
 			got := limits2(c.limits).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 59})
@@ -48,7 +48,7 @@ func TestChecksAtTheLimits(t *testing.T) {
 				t.Fatalf("%s of %v: %+v, want %s", figure, *value, got, want)
 			}
 			proves := got.Checks[0].Proves
-			if (proves != nil) != (c.provesN && want == registry.VerdictPass) || proves != nil && math.Abs(float64(*proves)-0.0495) > 0.0005 {
+			if (proves != nil) != (c.provesN && want == evidence.VerdictPass) || proves != nil && math.Abs(float64(*proves)-0.0495) > 0.0005 {
 				t.Errorf("%s of %v proves %v, want 5 %% if it passes", figure, *value, proves)
 			}
 		}
@@ -65,22 +65,22 @@ func TestRatesByTheirBounds(t *testing.T) {
 		misses   float64
 		cases    int
 		attempts int
-		want     registry.Verdict
+		want     evidence.Verdict
 		says     string
 	}{
-		"298 cases without a miss":        {top1, 0, 298, 0, registry.VerdictUndecided, "about 304 such cases would"},
-		"299 cases without a miss":        {top1, 0, 299, 0, registry.VerdictPass, ""},
-		"299 cases without a miss, again": {top1, 0, 299, 2, registry.VerdictUndecided, "97.5 % confidence"},
-		"368 cases without a miss, again": {top1, 0, 368, 2, registry.VerdictPass, ""},
-		"one case":                        {top1, 0, 1, 0, registry.VerdictUndecided, "top1 is 100 % in 1 case, which proves 5 % with 95 % confidence, and the limit is 99 %"},
-		"half a miss in 299 cases":        {top1, 0.5, 299, 0, registry.VerdictUndecided, "top1 is 99.83 %"},
-		"as many misses as allowed":       {top1, 3, 300, 0, registry.VerdictUndecided, "no number of such cases would"},
-		"seven misses in 300":             {top1, 7, 300, 0, registry.VerdictFail, "with 95 % confidence at most 98.9"},
-		"six misses in 300":               {top1, 6, 300, 0, registry.VerdictUndecided, "no number of such cases would"},
-		"other class numbers":             {equal, 30, 300, 0, registry.VerdictFail, "equal is 90 %"},
-		"the same class numbers":          {equal, 0, 299, 0, registry.VerdictPass, ""},
-		"rows that cannot be ranked":      {top1, math.NaN(), 299, 0, registry.VerdictFail, "no rows of two or more values"},
-		"no limit":                        {validators.OutputLimits{Top1: &validators.AtLeast{}, MaxAbs: &validators.AtMost{}}, 299, 299, 0, registry.VerdictPass, ""},
+		"298 cases without a miss":        {top1, 0, 298, 0, evidence.VerdictUndecided, "about 304 such cases would"},
+		"299 cases without a miss":        {top1, 0, 299, 0, evidence.VerdictPass, ""},
+		"299 cases without a miss, again": {top1, 0, 299, 2, evidence.VerdictUndecided, "97.5 % confidence"},
+		"368 cases without a miss, again": {top1, 0, 368, 2, evidence.VerdictPass, ""},
+		"one case":                        {top1, 0, 1, 0, evidence.VerdictUndecided, "top1 is 100 % in 1 case, which proves 5 % with 95 % confidence, and the limit is 99 %"},
+		"half a miss in 299 cases":        {top1, 0.5, 299, 0, evidence.VerdictUndecided, "top1 is 99.83 %"},
+		"as many misses as allowed":       {top1, 3, 300, 0, evidence.VerdictUndecided, "no number of such cases would"},
+		"seven misses in 300":             {top1, 7, 300, 0, evidence.VerdictFail, "with 95 % confidence at most 98.9"},
+		"six misses in 300":               {top1, 6, 300, 0, evidence.VerdictUndecided, "no number of such cases would"},
+		"other class numbers":             {equal, 30, 300, 0, evidence.VerdictFail, "equal is 90 %"},
+		"the same class numbers":          {equal, 0, 299, 0, evidence.VerdictPass, ""},
+		"rows that cannot be ranked":      {top1, math.NaN(), 299, 0, evidence.VerdictFail, "no rows of two or more values"},
+		"no limit":                        {validators.OutputLimits{Top1: &validators.AtLeast{}, MaxAbs: &validators.AtMost{}}, 299, 299, 0, evidence.VerdictPass, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func TestRatesByTheirBounds(t *testing.T) {
 			if len(got.Reasons) > 0 {
 				said = got.Reasons[0].Message
 			}
-			if got.Verdict != c.want || !strings.Contains(said, c.says) || (c.want == registry.VerdictPass) != (said == "") {
+			if got.Verdict != c.want || !strings.Contains(said, c.says) || (c.want == evidence.VerdictPass) != (said == "") {
 				t.Errorf("verdict %s, %q; want %s, %q", got.Verdict, said, c.want, c.says)
 			}
 		})
@@ -108,51 +108,51 @@ func TestLimitsAtTheBounds(t *testing.T) {
 	low, high := 1-stats.UpperRate(6, 300, 0.95), 1-stats.LowerRate(6, 300, 0.95)
 	least, most := stats.PairedDrop(12, 1, 300, 0.95)
 	up, down := func(v float64) float64 { return math.Nextafter(v, 2) }, func(v float64) float64 { return math.Nextafter(v, -2) }
-	rate := func(limits validators.OutputLimits) registry.Verdict {
+	rate := func(limits validators.OutputLimits) evidence.Verdict {
 		result := equalResult(300)
 		result.Top1Misses, result.EqualMisses = 6, 6
 		return limits2(limits).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 300}).Verdict
 	}
-	top1 := func(v float64) registry.Verdict {
+	top1 := func(v float64) evidence.Verdict {
 		return rate(validators.OutputLimits{Top1: &validators.AtLeast{Min: v}})
 	}
-	equal := func(v float64) registry.Verdict {
+	equal := func(v float64) evidence.Verdict {
 		return rate(validators.OutputLimits{Equal: &validators.AtLeast{Min: v}})
 	}
-	accuracy := func(limit validators.AccuracyLimit) registry.Verdict {
+	accuracy := func(limit validators.AccuracyLimit) evidence.Verdict {
 		limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
 		limit.Metric = "top1"
 		limits.Accuracy = &limit
 		return limits.Judge("fp32", validators.Measured{Cases: 300, Outputs: map[string]tensor.Result{"logits": equalResult(300)},
-			Accuracy: &registry.Accuracy{Metric: "top1", Reference: 0.9, Lost: 12, Won: 1, Right: 250, Cases: 300, Count: 300}}).Verdict
+			Accuracy: &evidence.Accuracy{Metric: "top1", Reference: 0.9, Lost: 12, Won: 1, Right: 250, Cases: 300, Count: 300}}).Verdict
 	}
-	drop := func(v float64) registry.Verdict {
+	drop := func(v float64) evidence.Verdict {
 		return accuracy(validators.AccuracyLimit{Drop: &validators.AtMost{Max: v}})
 	}
 	lowRatio, highRatio := stats.PairedRatio(12, 1, 261, 300, 0.95)
-	relative := func(v float64) registry.Verdict {
+	relative := func(v float64) evidence.Verdict {
 		return accuracy(validators.AccuracyLimit{Relative: &validators.AtLeast{Min: v}})
 	}
 	for name, c := range map[string]struct {
-		judge func(limit float64) registry.Verdict
+		judge func(limit float64) evidence.Verdict
 		limit float64
-		want  registry.Verdict
+		want  evidence.Verdict
 	}{
-		"top1, as proven":          {top1, low, registry.VerdictPass},
-		"top1, more than proven":   {top1, up(low), registry.VerdictUndecided},
-		"top1, as much as may be":  {top1, high, registry.VerdictUndecided},
-		"top1, more than can be":   {top1, up(high), registry.VerdictFail},
-		"equal, as proven":         {equal, low, registry.VerdictPass},
-		"equal, more than can be":  {equal, up(high), registry.VerdictFail},
-		"drop, as proven":          {drop, most, registry.VerdictPass},
-		"drop, less than proven":   {drop, down(most), registry.VerdictUndecided},
-		"drop, as little as it is": {drop, least, registry.VerdictUndecided},
-		"drop, less than it is":    {drop, down(least), registry.VerdictFail},
+		"top1, as proven":          {top1, low, evidence.VerdictPass},
+		"top1, more than proven":   {top1, up(low), evidence.VerdictUndecided},
+		"top1, as much as may be":  {top1, high, evidence.VerdictUndecided},
+		"top1, more than can be":   {top1, up(high), evidence.VerdictFail},
+		"equal, as proven":         {equal, low, evidence.VerdictPass},
+		"equal, more than can be":  {equal, up(high), evidence.VerdictFail},
+		"drop, as proven":          {drop, most, evidence.VerdictPass},
+		"drop, less than proven":   {drop, down(most), evidence.VerdictUndecided},
+		"drop, as little as it is": {drop, least, evidence.VerdictUndecided},
+		"drop, less than it is":    {drop, down(least), evidence.VerdictFail},
 
-		"relative, as proven":         {relative, lowRatio, registry.VerdictPass},
-		"relative, more than proven":  {relative, up(lowRatio), registry.VerdictUndecided},
-		"relative, as much as may be": {relative, highRatio, registry.VerdictUndecided},
-		"relative, more than can be":  {relative, up(highRatio), registry.VerdictFail},
+		"relative, as proven":         {relative, lowRatio, evidence.VerdictPass},
+		"relative, more than proven":  {relative, up(lowRatio), evidence.VerdictUndecided},
+		"relative, as much as may be": {relative, highRatio, evidence.VerdictUndecided},
+		"relative, more than can be":  {relative, up(highRatio), evidence.VerdictFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,8 +166,8 @@ func TestLimitsAtTheBounds(t *testing.T) {
 // A drop of accuracy is judged by the answers that only one side has right, an engine's accuracy by its own.
 func TestAccuracyByItsBounds(t *testing.T) {
 	t.Parallel()
-	measured := func(lost, won, right registry.Figure) *registry.Accuracy {
-		return &registry.Accuracy{Metric: "top1", Reference: 0.9, Engine: right / 600, Lost: lost, Won: won, Right: right, Cases: 600, Count: 600}
+	measured := func(lost, won, right evidence.Figure) *evidence.Accuracy {
+		return &evidence.Accuracy{Metric: "top1", Reference: 0.9, Engine: right / 600, Lost: lost, Won: won, Right: right, Cases: 600, Count: 600}
 	}
 	drop := func(most float64) *validators.AccuracyLimit {
 		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: most}}
@@ -177,30 +177,30 @@ func TestAccuracyByItsBounds(t *testing.T) {
 	regression := &validators.AccuracyLimit{Metric: "top1", Regression: &validators.AtMost{Max: exact}}
 	for name, c := range map[string]struct {
 		limit    *validators.AccuracyLimit
-		measured *registry.Accuracy
-		want     registry.Verdict
+		measured *evidence.Accuracy
+		want     evidence.Verdict
 		says     string
-		current  *registry.Accuracy
+		current  *evidence.Accuracy
 		fault    string
 	}{
-		"no answer differs, 2 %":         {limit: drop(0.02), measured: measured(0, 0, 540), want: registry.VerdictPass, says: ""},
-		"no answer differs, 0.5 %":       {limit: drop(0.005), measured: measured(0, 0, 540), want: registry.VerdictUndecided, says: "and the limit is 0.50"},
-		"at the bound":                   {limit: drop(exact), measured: measured(4, 1, 537), want: registry.VerdictPass, says: ""},
-		"before the bound":               {limit: drop(math.Nextafter(exact, 0)), measured: measured(4, 1, 537), want: registry.VerdictUndecided, says: "a drop of 0.50 points in 600 cases"},
-		"parts of an answer":             {limit: drop(exact), measured: measured(4.01, 1.9, 537), want: registry.VerdictUndecided, says: ""},
-		"as many won as lost":            {limit: drop(0.02), measured: measured(60, 60, 540), want: registry.VerdictUndecided, says: "such cases would prove it"},
-		"far more wrong":                 {limit: drop(0.02), measured: measured(60, 0, 480), want: registry.VerdictFail, says: "with 95 % confidence at least"},
-		"no labels":                      {limit: drop(0.02), measured: nil, want: registry.VerdictUndecided, says: "the cases have no labels"},
-		"no answers":                     {limit: least, measured: &registry.Accuracy{Metric: "top1"}, want: registry.VerdictUndecided, says: "the cases have no labels"},
-		"accurate enough":                {limit: least, measured: measured(0, 0, 560), want: registry.VerdictPass, says: ""},
-		"as accurate as asked for":       {limit: least, measured: measured(0, 0, 540), want: registry.VerdictUndecided, says: "accuracy is 90 % in 600 cases"},
-		"less accurate than allowed":     {limit: least, measured: measured(0, 0, 500), want: registry.VerdictFail, says: "accuracy is 83.33 % in 600 cases"},
-		"no worse than the engine there": {limit: regression, measured: measured(60, 0, 480), want: registry.VerdictPass, current: measured(4, 1, 480)},
-		"worse than the engine there":    {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictFail, current: measured(60, 0, 480), says: "that of the engine there now is"},
-		"perhaps worse":                  {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictUndecided, current: measured(5, 1, 540), says: "and the limit is"},
-		"no engine there":                {limit: regression, measured: measured(60, 0, 480), want: registry.VerdictPass},
+		"no answer differs, 2 %":         {limit: drop(0.02), measured: measured(0, 0, 540), want: evidence.VerdictPass, says: ""},
+		"no answer differs, 0.5 %":       {limit: drop(0.005), measured: measured(0, 0, 540), want: evidence.VerdictUndecided, says: "and the limit is 0.50"},
+		"at the bound":                   {limit: drop(exact), measured: measured(4, 1, 537), want: evidence.VerdictPass, says: ""},
+		"before the bound":               {limit: drop(math.Nextafter(exact, 0)), measured: measured(4, 1, 537), want: evidence.VerdictUndecided, says: "a drop of 0.50 points in 600 cases"},
+		"parts of an answer":             {limit: drop(exact), measured: measured(4.01, 1.9, 537), want: evidence.VerdictUndecided, says: ""},
+		"as many won as lost":            {limit: drop(0.02), measured: measured(60, 60, 540), want: evidence.VerdictUndecided, says: "such cases would prove it"},
+		"far more wrong":                 {limit: drop(0.02), measured: measured(60, 0, 480), want: evidence.VerdictFail, says: "with 95 % confidence at least"},
+		"no labels":                      {limit: drop(0.02), measured: nil, want: evidence.VerdictUndecided, says: "the cases have no labels"},
+		"no answers":                     {limit: least, measured: &evidence.Accuracy{Metric: "top1"}, want: evidence.VerdictUndecided, says: "the cases have no labels"},
+		"accurate enough":                {limit: least, measured: measured(0, 0, 560), want: evidence.VerdictPass, says: ""},
+		"as accurate as asked for":       {limit: least, measured: measured(0, 0, 540), want: evidence.VerdictUndecided, says: "accuracy is 90 % in 600 cases"},
+		"less accurate than allowed":     {limit: least, measured: measured(0, 0, 500), want: evidence.VerdictFail, says: "accuracy is 83.33 % in 600 cases"},
+		"no worse than the engine there": {limit: regression, measured: measured(60, 0, 480), want: evidence.VerdictPass, current: measured(4, 1, 480)},
+		"worse than the engine there":    {limit: regression, measured: measured(0, 0, 540), want: evidence.VerdictFail, current: measured(60, 0, 480), says: "that of the engine there now is"},
+		"perhaps worse":                  {limit: regression, measured: measured(0, 0, 540), want: evidence.VerdictUndecided, current: measured(5, 1, 540), says: "and the limit is"},
+		"no engine there":                {limit: regression, measured: measured(60, 0, 480), want: evidence.VerdictPass},
 		"an engine that does not run": {limit: regression, measured: measured(0, 0, 540),
-			want: registry.VerdictUndecided, fault: "it has other inputs", says: "is not known: it has other inputs"},
+			want: evidence.VerdictUndecided, fault: "it has other inputs", says: "is not known: it has other inputs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +226,7 @@ func TestFailureBeforeUndecided(t *testing.T) {
 	result.MaxError = 2
 	limits := limits2(validators.OutputLimits{MaxError: &validators.AtMost{Max: 1}, Top1: &validators.AtLeast{Min: 0.99}})
 	got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 10})
-	if got.Verdict != registry.VerdictFail || len(got.Reasons) != 2 || len(got.Checks) != 2 {
+	if got.Verdict != evidence.VerdictFail || len(got.Reasons) != 2 || len(got.Checks) != 2 {
 		t.Errorf("%+v, want a failure with both reasons", got)
 	}
 }
@@ -286,7 +286,7 @@ func TestDefaultsAreProvable(t *testing.T) {
 		}
 		for _, precision := range validators.Precisions() {
 			got := limits.Judge(precision, validators.Measured{Outputs: map[string]tensor.Result{"logits": result, "best": result}, Cases: cases})
-			if got.Verdict != registry.VerdictPass {
+			if got.Verdict != evidence.VerdictPass {
 				t.Errorf("%s on %d cases: %s, %+v, want a pass", precision, cases, got.Verdict, got.Reasons)
 			}
 		}
@@ -349,7 +349,7 @@ func TestUnproven(t *testing.T) {
 		s := validators.Sample{Cases: 1200, Right: right}
 		measured := right.Accuracy()
 		judged := l.Judge("fp32", validators.Measured{Cases: 1200, Accuracy: &measured, Figures: right})
-		passes := slices.ContainsFunc(judged.Checks, func(c registry.Check) bool { return c.Figure == "drop" && c.Verdict == registry.VerdictPass })
+		passes := slices.ContainsFunc(judged.Checks, func(c evidence.Check) bool { return c.Figure == "drop" && c.Verdict == evidence.VerdictPass })
 		if proven := l.Unproven(s) == "" && l.Provable(s) == nil; proven != passes {
 			t.Errorf("%s: plan says %t (%s), and the verdict %t", metric, proven, l.Unproven(s), passes)
 		}
@@ -376,7 +376,7 @@ func TestUndecidedByTheRarestClass(t *testing.T) {
 	measured := f.Accuracy()
 	got := l.Judge("fp32", validators.Measured{Cases: 600, Accuracy: &measured, Figures: f})
 	want := "use more cases of class 1: 12 of these 600 have it, and the bound follows from them; it takes about 185 without a difference"
-	if !slices.ContainsFunc(got.Reasons, func(r registry.Reason) bool { return strings.HasSuffix(r.Message, want) }) {
+	if !slices.ContainsFunc(got.Reasons, func(r evidence.Reason) bool { return strings.HasSuffix(r.Message, want) }) {
 		t.Errorf("%+v, want %q", got.Reasons, want)
 	}
 }
@@ -420,7 +420,7 @@ func TestEmptyOutputsProveNothing(t *testing.T) {
 	}
 	errors := validators.OutputLimits{MaxError: &validators.AtMost{Max: 1}}
 	got := judge(errors, func(r *tensor.Result) { r.FullCases, r.Elements = 0, 0 })
-	if got.Verdict != registry.VerdictUndecided || len(got.Reasons) != 1 || got.Reasons[0].Code != validators.ReasonNotRun {
+	if got.Verdict != evidence.VerdictUndecided || len(got.Reasons) != 1 || got.Reasons[0].Code != validators.ReasonNotRun {
 		t.Errorf("without elements: %s for %+v, want undecided", got.Verdict, got.Reasons)
 	}
 	got = judge(errors, func(r *tensor.Result) { r.FullCases = 8 })
@@ -428,7 +428,7 @@ func TestEmptyOutputsProveNothing(t *testing.T) {
 		t.Errorf("elements in 8 cases: %+v, want what 8 cases prove", got.Checks)
 	}
 	equal := validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.95}}
-	if got := judge(equal, func(r *tensor.Result) { r.FullCases, r.EqualMisses = 8, 8 }); got.Verdict != registry.VerdictFail {
+	if got := judge(equal, func(r *tensor.Result) { r.FullCases, r.EqualMisses = 8, 8 }); got.Verdict != evidence.VerdictFail {
 		t.Errorf("wrong in all 8 of 300 cases with elements: %s for %+v, want a failure", got.Verdict, got.Reasons)
 	}
 }
@@ -437,7 +437,7 @@ func TestEmptyOutputsProveNothing(t *testing.T) {
 func TestJudgeSomeOfFewCases(t *testing.T) {
 	t.Parallel()
 	limits := limits2(validators.OutputLimits{Top1: &validators.AtLeast{Min: 0.99}})
-	for misses, want := range map[float64]registry.Verdict{0: registry.VerdictPass, 1: registry.VerdictPass, 8: registry.VerdictFail} {
+	for misses, want := range map[float64]evidence.Verdict{0: evidence.VerdictPass, 1: evidence.VerdictPass, 8: evidence.VerdictFail} {
 		result := equalResult(8)
 		result.Top1Misses = misses
 		if got := limits.JudgeSome("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 8}); got.Verdict != want {

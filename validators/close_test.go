@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -16,14 +16,14 @@ func TestJudgeClose(t *testing.T) {
 	for name, c := range map[string]struct {
 		far  int // of 600 cases
 		no   bool
-		want registry.Verdict
+		want evidence.Verdict
 		says string
 	}{
-		"none":         {0, false, registry.VerdictPass, ""},
-		"proven":       {15, false, registry.VerdictPass, ""},
-		"not proven":   {16, false, registry.VerdictUndecided, "the share of cases that are close to the reference is 97.33 % in 600 cases"},
-		"excluded":     {40, false, registry.VerdictFail, "below the limit of 96 %"},
-		"not measured": {0, true, registry.VerdictUndecided, "per_channel: false takes all values together"},
+		"none":         {0, false, evidence.VerdictPass, ""},
+		"proven":       {15, false, evidence.VerdictPass, ""},
+		"not proven":   {16, false, evidence.VerdictUndecided, "the share of cases that are close to the reference is 97.33 % in 600 cases"},
+		"excluded":     {40, false, evidence.VerdictFail, "below the limit of 96 %"},
+		"not measured": {0, true, evidence.VerdictUndecided, "per_channel: false takes all values together"},
 	} {
 		result := tensor.Result{Cases: 600, FullCases: 600, Elements: 600, FarCases: c.far, NoFar: c.no}
 		measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 600}
@@ -31,12 +31,12 @@ func TestJudgeClose(t *testing.T) {
 		if got.Verdict != c.want || c.says != "" && (len(got.Reasons) != 1 || !strings.Contains(got.Reasons[0].Message, c.says)) {
 			t.Errorf("%s: verdict %s, reasons %+v; want %s with %q", name, got.Verdict, got.Reasons, c.want, c.says)
 		}
-		if some := limits.JudgeSome("fp32", measured); some.Verdict != registry.VerdictPass {
+		if some := limits.JudgeSome("fp32", measured); some.Verdict != evidence.VerdictPass {
 			t.Errorf("%s, of some of the cases: %s, %+v; want a pass", name, some.Verdict, some.Reasons)
 		}
-		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
-			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 600, Ran: 600}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
-			Outputs: map[string]registry.OutputFigures{"logits": {}}}
+		report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
+			Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 600, Ran: 600}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || !c.no && len(again.Differences) > 0 || again.Verdict != c.want {
 			t.Errorf("%s, judged again: %s, %+v (%v); want %s", name, again.Verdict, again.Differences, err, c.want)

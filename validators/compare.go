@@ -6,23 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/figure"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Documents are what a release promises: its limits, and the interface of its engines.
 type Documents struct {
 	Limits    Limits
 	Interface Interface
-	Engines   []registry.Engine // of which the precisions count
+	Engines   []artifact.Engine // of which the precisions count
 }
 
 // Compare says how what a release promises differs from what the release that it replaces does: each
 // limit that is looser, and each difference of the interface that a caller would notice. Where two
 // limits cannot be compared, as those of a precision or a metric that the other release does not
 // have, that counts as looser. Version is left to the caller.
-func Compare(now, was Documents) registry.Comparison {
-	return registry.Comparison{Looser: looser(now, was),
+func Compare(now, was Documents) policy.Comparison {
+	return policy.Comparison{Looser: looser(now, was),
 		Interface: append(incompatible(now.Interface, was.Interface), dropped(now.Engines, was.Engines)...)}
 }
 
@@ -66,7 +67,7 @@ func looser(now, was Documents) []string {
 }
 
 // precisions lists those of the engines, each once.
-func precisions(engines []registry.Engine) []string {
+func precisions(engines []artifact.Engine) []string {
 	var all []string
 	for _, e := range engines {
 		all = append(all, e.Precision)

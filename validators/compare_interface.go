@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // dropped lists the engines whose machines have none any more that they can load as they are: with the
 // runtimes that they have, and without a profile that was not needed.
-func dropped(now, was []registry.Engine) []string {
+func dropped(now, was []artifact.Engine) []string {
 	var lines []string
 	for _, e := range was {
 		least, there := []string(nil), false
@@ -35,7 +35,7 @@ func dropped(now, was []registry.Engine) []string {
 }
 
 // needsMore lists what an engine needs of a machine that has all that another needs.
-func needsMore(now, was registry.Engine) []string {
+func needsMore(now, was artifact.Engine) []string {
 	var more []string
 	if now.Load != nil && now.Load.Required && (was.Load == nil || !was.Load.Required) {
 		more = append(more, "have to load it with its profile (load.required), and had not")

@@ -7,19 +7,21 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 func least(v float64) *validators.AtLeast { return &validators.AtLeast{Min: v} }
+
 func atMost(v float64) *validators.AtMost { return &validators.AtMost{Max: v} }
-func ptr[T any](v T) *T                   { return &v }
+
+func ptr[T any](v T) *T { return &v }
 
 // promised are documents with every limit there is.
 func promised() validators.Documents {
 	return validators.Documents{
-		Engines: []registry.Engine{{Precision: "fp32"}, {Precision: "int8"}},
+		Engines: []artifact.Engine{{Precision: "fp32"}, {Precision: "int8"}},
 		Limits: validators.Limits{V: validators.LimitsVersion, MinCases: 100, Confidence: 0.95,
 			Precisions: map[string]validators.PrecisionLimits{
 				"fp32": {Outputs: map[string]validators.OutputLimits{"y": {RTol: ptr(1e-3), ATol: ptr(1e-5)}}},
@@ -205,40 +207,40 @@ func TestCompareInterfaces(t *testing.T) {
 // not count where another needs nothing more.
 func TestCompareEngines(t *testing.T) {
 	t.Parallel()
-	engine := func(level, runtime, least string, required bool) registry.Engine {
-		e := registry.Engine{Precision: "int8", Variant: "int8", Target: registry.Target{Name: "x86-" + level,
-			OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level},
-			Runtimes: map[string]registry.Constraint{runtime: {Min: least}}}}
+	engine := func(level, runtime, least string, required bool) artifact.Engine {
+		e := artifact.Engine{Precision: "int8", Variant: "int8", Target: artifact.Target{Name: "x86-" + level,
+			OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: level},
+			Runtimes: map[string]artifact.Constraint{runtime: {Min: least}}}}
 		if required {
-			e.Load = &registry.LoadProfile{Required: true}
+			e.Load = &artifact.LoadProfile{Required: true}
 		}
 		return e
 	}
 	plain := engine("v1", "onnxruntime", "1.20", false)
 	for name, c := range map[string]struct {
-		was  registry.Engine
-		now  []registry.Engine
+		was  artifact.Engine
+		now  []artifact.Engine
 		want string
 	}{
-		"the same":         {plain, []registry.Engine{plain}, ""},
-		"a lower version":  {plain, []registry.Engine{engine("v1", "onnxruntime", "1.19", false)}, ""},
-		"a higher version": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", false)}, "the machines of x86-v1/int8 need onnxruntime >= 1.30, and needed >= 1.20"},
-		"another runtime":  {plain, []registry.Engine{engine("v1", "openvino", "2026", false)}, "the machines of x86-v1/int8 need openvino >= 2026, and needed none"},
-		"no machine":       {plain, []registry.Engine{engine("v3", "onnxruntime", "1.20", false)}, "no engine for the machines of x86-v1/int8"},
-		"a profile": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.20", true)},
+		"the same":         {plain, []artifact.Engine{plain}, ""},
+		"a lower version":  {plain, []artifact.Engine{engine("v1", "onnxruntime", "1.19", false)}, ""},
+		"a higher version": {plain, []artifact.Engine{engine("v1", "onnxruntime", "1.30", false)}, "the machines of x86-v1/int8 need onnxruntime >= 1.30, and needed >= 1.20"},
+		"another runtime":  {plain, []artifact.Engine{engine("v1", "openvino", "2026", false)}, "the machines of x86-v1/int8 need openvino >= 2026, and needed none"},
+		"no machine":       {plain, []artifact.Engine{engine("v3", "onnxruntime", "1.20", false)}, "no engine for the machines of x86-v1/int8"},
+		"a profile": {plain, []artifact.Engine{engine("v1", "onnxruntime", "1.20", true)},
 			"the machines of x86-v1/int8 have to load it with its profile (load.required), and had not"},
-		"a profile as before":    {engine("v1", "onnxruntime", "1.20", true), []registry.Engine{engine("v1", "onnxruntime", "1.20", true)}, ""},
-		"a profile no more":      {engine("v1", "onnxruntime", "1.20", true), []registry.Engine{plain}, ""},
-		"one that needs nothing": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", true), plain}, ""},
-		"the one that needs less": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", true), engine("v1", "onnxruntime", "1.30", false)},
+		"a profile as before":    {engine("v1", "onnxruntime", "1.20", true), []artifact.Engine{engine("v1", "onnxruntime", "1.20", true)}, ""},
+		"a profile no more":      {engine("v1", "onnxruntime", "1.20", true), []artifact.Engine{plain}, ""},
+		"one that needs nothing": {plain, []artifact.Engine{engine("v1", "onnxruntime", "1.30", true), plain}, ""},
+		"the one that needs less": {plain, []artifact.Engine{engine("v1", "onnxruntime", "1.30", true), engine("v1", "onnxruntime", "1.30", false)},
 			"the machines of x86-v1/int8 need onnxruntime >= 1.30, and needed >= 1.20"},
-		"both": {plain, []registry.Engine{engine("v1", "onnxruntime", "1.30", true)},
+		"both": {plain, []artifact.Engine{engine("v1", "onnxruntime", "1.30", true)},
 			"the machines of x86-v1/int8 have to load it with its profile (load.required), and had not, and need onnxruntime >= 1.30, and needed >= 1.20"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now, was := promised(), promised()
-			now.Engines, was.Engines = c.now, []registry.Engine{c.was}
+			now.Engines, was.Engines = c.now, []artifact.Engine{c.was}
 			if got := strings.Join(validators.Compare(now, was).Interface, "\n"); got != c.want {
 				t.Errorf("differences %q, want %q", got, c.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // The limits on jitter: JitterNone allows no difference at all between two runs of the same cases, and
@@ -42,25 +43,25 @@ func (l Limits) ExactRepeats() bool {
 
 // JudgeNotRun gives a reason for each check that the limits want and that nothing is known of: those
 // are undecided.
-func (l Limits) JudgeNotRun(checks []registry.ConsistencyCheck) []registry.Reason {
+func (l Limits) JudgeNotRun(checks []evidence.ConsistencyCheck) []evidence.Reason {
 	if l.Consistency == nil || !l.Consistency.Required && !l.ExactRepeats() {
 		return nil
 	}
-	var reasons []registry.Reason
+	var reasons []evidence.Reason
 	for _, c := range checks {
-		if c.Verdict == registry.VerdictUndecided && (l.Consistency.Required || TrialOf(c.Kind).SameCases) {
+		if c.Verdict == evidence.VerdictUndecided && (l.Consistency.Required || TrialOf(c.Kind).SameCases) {
 			reasons = append(reasons, notRun(c.Kind, c.What, c.Message))
 		}
 	}
 	for _, t := range trials {
-		if t.Wanted && !slices.ContainsFunc(checks, func(c registry.ConsistencyCheck) bool { return c.Kind == t.Kind }) {
+		if t.Wanted && !slices.ContainsFunc(checks, func(c evidence.ConsistencyCheck) bool { return c.Kind == t.Kind }) {
 			reasons = append(reasons, notRun(t.Kind, "", ""))
 		}
 	}
 	return reasons
 }
 
-func notRun(kind registry.ConsistencyKind, what, why string) registry.Reason {
+func notRun(kind evidence.ConsistencyKind, what, why string) evidence.Reason {
 	message := "the limits want the consistency check " + string(kind)
 	if what != "" {
 		message += " " + what
@@ -69,5 +70,5 @@ func notRun(kind registry.ConsistencyKind, what, why string) registry.Reason {
 	if why != "" {
 		message += ": " + why
 	}
-	return registry.Reason{Code: ReasonNotRun, Message: message}
+	return evidence.Reason{Code: ReasonNotRun, Message: message}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // Few says where the cases are so few that a default limit on a share of them allows more than twice

@@ -3,14 +3,14 @@ package validators
 import (
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Finding is one thing that was found about an engine: VerdictFail for what is wrong, VerdictUndecided for
 // what could not be decided, and without a reason VerdictRecorded where nothing was to be decided.
 type Finding struct {
-	Verdict registry.Verdict
-	Reason  registry.Reason
+	Verdict evidence.Verdict
+	Reason  evidence.Reason
 }
 
 // Findings are what was found about an engine by all its checks, in the order of its report. Without
@@ -18,14 +18,14 @@ type Finding struct {
 type Findings []Finding
 
 // Failed returns findings of what is wrong.
-func Failed(reasons ...registry.Reason) Findings { return findings(registry.VerdictFail, reasons) }
+func Failed(reasons ...evidence.Reason) Findings { return findings(evidence.VerdictFail, reasons) }
 
 // Undecided returns findings of what could not be decided.
-func Undecided(reasons ...registry.Reason) Findings {
-	return findings(registry.VerdictUndecided, reasons)
+func Undecided(reasons ...evidence.Reason) Findings {
+	return findings(evidence.VerdictUndecided, reasons)
 }
 
-func findings(verdict registry.Verdict, reasons []registry.Reason) (all Findings) {
+func findings(verdict evidence.Verdict, reasons []evidence.Reason) (all Findings) {
 	for _, r := range reasons {
 		all = append(all, Finding{verdict, r})
 	}
@@ -34,10 +34,10 @@ func findings(verdict registry.Verdict, reasons []registry.Reason) (all Findings
 
 // Fold sets the verdict of a report and its reasons: nothing else does. What is wrong fails, whatever
 // else could not be decided.
-func (f Findings) Fold(head *registry.ReportHead) {
-	head.Verdict, head.Reasons = registry.VerdictPass, nil
+func (f Findings) Fold(head *evidence.ReportHead) {
+	head.Verdict, head.Reasons = evidence.VerdictPass, nil
 	for _, found := range f {
-		if found.Verdict != registry.VerdictRecorded {
+		if found.Verdict != evidence.VerdictRecorded {
 			head.Reasons = append(head.Reasons, found.Reason)
 		}
 		if slices.Index(order, found.Verdict) > slices.Index(order, head.Verdict) {
@@ -47,18 +47,18 @@ func (f Findings) Fold(head *registry.ReportHead) {
 }
 
 // order is the verdicts, from the weakest: a stronger one decides.
-var order = []registry.Verdict{registry.VerdictPass, registry.VerdictRecorded, registry.VerdictUndecided, registry.VerdictFail}
+var order = []evidence.Verdict{evidence.VerdictPass, evidence.VerdictRecorded, evidence.VerdictUndecided, evidence.VerdictFail}
 
 // Verdict returns the verdict and the reasons that Fold sets.
-func (f Findings) Verdict() (registry.Verdict, []registry.Reason) {
-	var head registry.ReportHead
+func (f Findings) Verdict() (evidence.Verdict, []evidence.Reason) {
+	var head evidence.ReportHead
 	f.Fold(&head)
 	return head.Verdict, head.Reasons
 }
 
 // openFirst makes a failure undecided where anything else is: so version 1 of the limits judged.
 func (f Findings) openFirst() Findings {
-	open := slices.ContainsFunc(f, func(found Finding) bool { return found.Verdict == registry.VerdictUndecided })
+	open := slices.ContainsFunc(f, func(found Finding) bool { return found.Verdict == evidence.VerdictUndecided })
 	if !open {
 		return f
 	}

@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -24,7 +25,7 @@ func identical(outputs map[string]tensor.Result) int {
 }
 
 // identicalOf is identical by what a report has.
-func identicalOf(outputs map[string]registry.OutputFigures, ran int) int {
+func identicalOf(outputs map[string]evidence.OutputFigures, ran int) int {
 	var of fewestOf
 	for _, o := range outputs {
 		switch {
@@ -56,22 +57,22 @@ func (f *fewestOf) enough() int {
 }
 
 // sameBits passes a check of a difference or a drop that the bounds do not prove, if no bit differs and the check has no difference either.
-func (j *judgement) sameBits(c *registry.Check, differs bool, rarest int) bool {
+func (j *judgement) sameBits(c *evidence.Check, differs bool, rarest int) bool {
 	if !passesBySameBits(*c, differs, j.identical) {
 		return false
 	}
-	c.Verdict, c.Identical, c.Rarest = registry.VerdictPass, j.identical, rarest
+	c.Verdict, c.Identical, c.Rarest = evidence.VerdictPass, j.identical, rarest
 	return true
 }
 
 // passesBySameBits is the rule of [judgement.sameBits]. A limit on the accuracy itself is none on a difference, and a regression is one from
 // another engine.
-func passesBySameBits(c registry.Check, differs bool, identical int) bool {
-	return identical > 0 && c.Cases >= FewestIdentical && !differs && c.Verdict == registry.VerdictUndecided && c.Figure != figure.Accuracy && c.Figure != figure.Regression
+func passesBySameBits(c evidence.Check, differs bool, identical int) bool {
+	return identical > 0 && c.Cases >= FewestIdentical && !differs && c.Verdict == evidence.VerdictUndecided && c.Figure != figure.Accuracy && c.Figure != figure.Regression
 }
 
 // IdenticalText says of a check that passed since no bit differs what it rests on; empty for others.
-func IdenticalText(c registry.Check) string {
+func IdenticalText(c evidence.Check) string {
 	switch {
 	case c.Identical == 0:
 		return ""

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -37,15 +38,15 @@ func TestIdenticalPasses(t *testing.T) {
 		cases, others int
 		misses        float64
 		class, min    bool // the output has classes; a limit on the accuracy itself
-		want          registry.Verdict
+		want          evidence.Verdict
 	}{
-		"the same bits":       {1373, 0, 0, false, false, registry.VerdictPass},
-		"20 cases":            {20, 0, 0, false, false, registry.VerdictPass},
-		"19 cases":            {19, 0, 0, false, false, registry.VerdictUndecided},
-		"one other bit":       {1373, 1, 0, false, false, registry.VerdictUndecided},
-		"classes alone":       {1373, 0, 0, true, false, registry.VerdictUndecided},
-		"an answer differs":   {1373, 0, 1, false, false, registry.VerdictUndecided},
-		"the accuracy itself": {1373, 0, 0, false, true, registry.VerdictUndecided},
+		"the same bits":       {1373, 0, 0, false, false, evidence.VerdictPass},
+		"20 cases":            {20, 0, 0, false, false, evidence.VerdictPass},
+		"19 cases":            {19, 0, 0, false, false, evidence.VerdictUndecided},
+		"one other bit":       {1373, 1, 0, false, false, evidence.VerdictUndecided},
+		"classes alone":       {1373, 0, 0, true, false, evidence.VerdictUndecided},
+		"an answer differs":   {1373, 0, 1, false, false, evidence.VerdictUndecided},
+		"the accuracy itself": {1373, 0, 0, false, true, evidence.VerdictUndecided},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +67,7 @@ func TestIdenticalPasses(t *testing.T) {
 				if check.Output == "" {
 					text += ", 41 of the rarest class"
 				}
-				if said := validators.BoundsText(check); c.want == registry.VerdictPass && (said != text || validators.Margin(check) != 1) {
+				if said := validators.BoundsText(check); c.want == evidence.VerdictPass && (said != text || validators.Margin(check) != 1) {
 					t.Errorf("%s: %q with a margin of %v, want %q and 1", check.Figure, said, validators.Margin(check), text)
 				}
 			}
@@ -74,13 +75,13 @@ func TestIdenticalPasses(t *testing.T) {
 			if c.class {
 				dtype = "int64"
 			}
-			report := registry.ParityReport{Rules: validators.LimitsVersion, Attempts: 1, Confidence: registry.Figure(got.Confidence), Checks: got.Checks, Accuracy: &a,
-				Outputs: map[string]registry.OutputFigures{"logits": parity.Figures(dtype, r)}}
+			report := evidence.ParityReport{Rules: validators.LimitsVersion, Attempts: 1, Confidence: evidence.Figure(got.Confidence), Checks: got.Checks, Accuracy: &a,
+				Outputs: map[string]evidence.OutputFigures{"logits": parity.Figures(dtype, r)}}
 			report.Verdict, report.Reasons, report.Cases.Ran = got.Verdict, got.Reasons, c.cases
 			if lies := liesOf(t, report); len(lies) > 0 {
 				t.Errorf("judged again: %+v", lies)
 			}
-			if c.want != registry.VerdictPass {
+			if c.want != evidence.VerdictPass {
 				return
 			}
 			output := report.Outputs["logits"]
@@ -94,7 +95,7 @@ func TestIdenticalPasses(t *testing.T) {
 }
 
 // liesOf are the checks of a report whose verdicts, or what they rest on, do not follow from it.
-func liesOf(t *testing.T, report registry.ParityReport) []validators.Difference {
+func liesOf(t *testing.T, report evidence.ParityReport) []validators.Difference {
 	t.Helper()
 	again, err := validators.Rejudge(report)
 	if err != nil {

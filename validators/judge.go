@@ -7,8 +7,9 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -50,13 +51,13 @@ func value(v *float64) float64 {
 // Measured is what was measured of an engine.
 type Measured struct {
 	Outputs  map[string]tensor.Result // over all cases
-	Accuracy *registry.Accuracy       // nil without labels
+	Accuracy *evidence.Accuracy       // nil without labels
 	Figures  *accuracy.Figures        // of Accuracy; nil for a rate of cases
 	// AccuracyFault is why accuracy was not measured although there are labels; empty if it was.
 	AccuracyFault string
 	// Current is the accuracy of the engine that the destination has now, in place of the
 	// reference's, and of this one; nil where there is none. CurrentFault is why it is not known.
-	Current      *registry.Accuracy
+	Current      *evidence.Accuracy
 	CurrentFault string
 	// CurrentFigures are those of Current; nil for a rate of cases.
 	CurrentFigures *accuracy.Figures
@@ -69,14 +70,14 @@ type Measured struct {
 
 // Judgement is what limits say of an engine.
 type Judgement struct {
-	Verdict registry.Verdict
-	Reasons []registry.Reason // why it is no pass
+	Verdict evidence.Verdict
+	Reasons []evidence.Reason // why it is no pass
 	Found   Findings          // what both follow from
 	// Checks are all limits with what was measured; Confidence is the
 	// level of their bounds.
-	Checks     []registry.Check
+	Checks     []evidence.Check
 	Confidence float64
-	Slices     []registry.SliceAccuracy // with their bounds
+	Slices     []evidence.SliceAccuracy // with their bounds
 }
 
 // Judge gives the verdict on an engine of a precision. What exceeds a limit fails. What was not
@@ -84,28 +85,28 @@ type Judgement struct {
 func (l Limits) Judge(precision string, m Measured) Judgement {
 	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases, identical: identical(m.Outputs)}
 	if m.Cases < l.MinCases {
-		j.undecided(registry.Reason{Code: ReasonTooFewCases,
+		j.undecided(evidence.Reason{Code: ReasonTooFewCases,
 			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(m.Cases, "case"), l.MinCases)})
 	}
 	limits := l.Precisions[precision].Outputs
 	if len(limits) == 0 {
-		j.undecided(registry.Reason{Code: ReasonNotRun,
+		j.undecided(evidence.Reason{Code: ReasonNotRun,
 			Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
 		if _, limited := limits[name]; !limited {
-			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("the release has no limits on output %s", name)})
+			j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("the release has no limits on output %s", name)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		result, ok := m.Outputs[name]
 		if !ok || result.Cases < m.Cases {
-			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
+			j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name,
 				Message: fmt.Sprintf("output %s was not compared on all cases", name)})
 			continue
 		}
 		if where := limits[name].Where; where != "" && result.Elements == 0 {
-			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
+			j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name,
 				Message: fmt.Sprintf("no element of output %s counted: input %s is 0 everywhere", name, where)})
 			continue
 		}
@@ -118,21 +119,21 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 // judgement collects findings and checks.
 type judgement struct {
 	found      Findings
-	checks     []registry.Check
+	checks     []evidence.Check
 	confidence float64
 	cases      int // that ran
 	least      int // cases that the limits ask for
-	slices     []registry.SliceAccuracy
+	slices     []evidence.SliceAccuracy
 	full       int // of them, those in which the output at hand has elements
 	identical  int // of them, if no float output differs in a bit in any, and there are enough; else 0
 }
 
-func (j *judgement) undecided(r registry.Reason) {
-	j.found = append(j.found, Finding{registry.VerdictUndecided, r})
+func (j *judgement) undecided(r evidence.Reason) {
+	j.found = append(j.found, Finding{evidence.VerdictUndecided, r})
 }
 
-func (j *judgement) fail(r registry.Reason) {
-	j.found = append(j.found, Finding{registry.VerdictFail, r})
+func (j *judgement) fail(r evidence.Reason) {
+	j.found = append(j.found, Finding{evidence.VerdictFail, r})
 }
 
 // judgement is what was found.
@@ -144,11 +145,11 @@ func (j *judgement) judgement() Judgement {
 // finite fails what is NaN or infinite where the reference is not.
 func (j *judgement) finite(name string, r tensor.Result) {
 	if r.NewNaN > 0 {
-		j.fail(registry.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: registry.Figure(r.NewNaN),
+		j.fail(evidence.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: evidence.Figure(r.NewNaN),
 			Message: fmt.Sprintf("output %s has %d NaN where the reference has none", name, r.NewNaN)})
 	}
 	if r.NewInf > 0 {
-		j.fail(registry.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: registry.Figure(r.NewInf),
+		j.fail(evidence.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: evidence.Figure(r.NewInf),
 			Message: fmt.Sprintf("output %s has %s where the reference has none", name, registry.Count(r.NewInf, "infinity", "infinities"))})
 	}
 }
@@ -168,7 +169,7 @@ func sayNonFinite(found Findings, r tensor.Result) {
 }
 
 func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Result) {
-	reason := registry.Reason{Code: ReasonLimit, Output: name, Figure: figure.Elements, Value: registry.Figure(r.Failed),
+	reason := evidence.Reason{Code: ReasonLimit, Output: name, Figure: figure.Elements, Value: evidence.Figure(r.Failed),
 		Message: fmt.Sprintf("output %s: %d of %d elements differ by more than %g + %g*|reference|",
 			name, r.Failed, r.Elements, tolerance.ATol, tolerance.RTol)}
 	if w := r.Worst; w != nil {
@@ -184,7 +185,7 @@ func (j *judgement) exceeded(name, figure, phrase string, limit, measured float6
 	if worst >= 0 {
 		message += fmt.Sprintf(" (case %d)", worst)
 	}
-	j.fail(registry.Reason{Code: ReasonLimit, Output: name, Figure: figure,
-		Limit: registry.Figure(limit), Value: registry.Figure(measured),
+	j.fail(evidence.Reason{Code: ReasonLimit, Output: name, Figure: figure,
+		Limit: evidence.Figure(limit), Value: evidence.Figure(measured),
 		Case: max(worst, 0), Message: message})
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -53,9 +54,9 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 
 // CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and skill are for
 // all cases to say: in one that is almost all background an engine that misses less than it may is no better than a constant.
-func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) []registry.Check {
+func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) []evidence.Check {
 	judged := l.Judge(precision, Measured{Outputs: withoutSkill(outputs), Cases: 1})
-	return slices.DeleteFunc(judged.Checks, func(c registry.Check) bool {
+	return slices.DeleteFunc(judged.Checks, func(c evidence.Check) bool {
 		row, _ := figure.Find(c.Figure)
 		return row.Rate || row.Whole
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -23,18 +23,18 @@ func TestJudgeSomeAllowsChance(t *testing.T) {
 		degrees  float64 // of a case; 0: nothing is known of the whole
 		cases    int
 		snr      float64
-		want     registry.Verdict
+		want     evidence.Verdict
 		contains string
 	}{
-		"at the limit, nothing known":    {0, 8, 12, registry.VerdictPass, ""},
-		"below the limit, nothing known": {0, 8, 11.999, registry.VerdictFail, "below the limit of 12"},
-		"what chance explains":           {1, 8, 12 - chance(1, 8) + 1e-9, registry.VerdictPass, ""},
-		"more than chance explains":      {1, 8, 12 - chance(1, 8) - 1e-3, registry.VerdictFail, "which is 12 less 5.6 that chance explains in 8 cases"},
-		"many values in a case":          {100, 8, 12 - chance(100, 8) - 1e-3, registry.VerdictFail, "which is 12 less 0.7 that"},
-		"noise of few cases":             {0.05, 8, 2, registry.VerdictPass, ""},
-		"one case has most of the noise": {0.002, 8, 2, registry.VerdictPass, ""},
-		"and chance excuses 10 dB":       {0.002, 8, 1.99, registry.VerdictFail, "below the limit of 2, which is 12 less 10 at most for chance in 8 cases"},
-		"more cases":                     {1, 32, 12 - chance(1, 32) - 1e-3, registry.VerdictFail, "in 32 cases"},
+		"at the limit, nothing known":    {0, 8, 12, evidence.VerdictPass, ""},
+		"below the limit, nothing known": {0, 8, 11.999, evidence.VerdictFail, "below the limit of 12"},
+		"what chance explains":           {1, 8, 12 - chance(1, 8) + 1e-9, evidence.VerdictPass, ""},
+		"more than chance explains":      {1, 8, 12 - chance(1, 8) - 1e-3, evidence.VerdictFail, "which is 12 less 5.6 that chance explains in 8 cases"},
+		"many values in a case":          {100, 8, 12 - chance(100, 8) - 1e-3, evidence.VerdictFail, "which is 12 less 0.7 that"},
+		"noise of few cases":             {0.05, 8, 2, evidence.VerdictPass, ""},
+		"one case has most of the noise": {0.002, 8, 2, evidence.VerdictPass, ""},
+		"and chance excuses 10 dB":       {0.002, 8, 1.99, evidence.VerdictFail, "below the limit of 2, which is 12 less 10 at most for chance in 8 cases"},
+		"more cases":                     {1, 32, 12 - chance(1, 32) - 1e-3, evidence.VerdictFail, "in 32 cases"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,10 +60,10 @@ func TestJudgeSomeWithoutRows(t *testing.T) {
 	result := equalResult(4)
 	result.Top1Rows, result.Top1Cases = 0, 0
 	measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 4}
-	if got := limits.JudgeSome("fp32", measured); got.Verdict != registry.VerdictPass {
+	if got := limits.JudgeSome("fp32", measured); got.Verdict != evidence.VerdictPass {
 		t.Errorf("some cases: %s, %+v; want a pass by the other limit", got.Verdict, got.Reasons)
 	}
-	if got := limits.Judge("fp32", measured); got.Verdict != registry.VerdictFail || !strings.Contains(got.Reasons[0].Message, "if it has no scores, give it another kind") {
+	if got := limits.Judge("fp32", measured); got.Verdict != evidence.VerdictFail || !strings.Contains(got.Reasons[0].Message, "if it has no scores, give it another kind") {
 		t.Errorf("all cases: %s, %+v; want a failure", got.Verdict, got.Reasons)
 	}
 }
@@ -87,19 +87,19 @@ func TestJudgeSomeLoosensTheCosine(t *testing.T) {
 	most := 1 / math.Sqrt(1+10*(1/(limit*limit)-1))
 	for name, c := range map[string]struct {
 		limit, cosine float64
-		want          registry.Verdict
+		want          evidence.Verdict
 		contains      string
 	}{
-		"at the limit":            {0.98, 0.98, registry.VerdictPass, ""},
-		"ten times the noise":     {0.98, most, registry.VerdictPass, ""},
-		"a bit more":              {0.98, math.Nextafter(most, 0), registry.VerdictFail, "below the limit of 0.841"},
-		"and why":                 {0.98, 0.8, registry.VerdictFail, ", which is 0.98 with 10 dB more noise"},
-		"1 stays 1":               {1, math.Nextafter(1, 0), registry.VerdictFail, "below the limit of 1 "},
-		"0 stays 0":               {0, 0, registry.VerdictPass, ""},
-		"and nothing is below it": {0, -1e-9, registry.VerdictFail, "below the limit of 0 "},
-		"below 0":                 {-0.5, -0.5, registry.VerdictPass, ""},
-		"below that":              {-0.5, math.Nextafter(-0.5, -1), registry.VerdictFail, "below the limit of -0.5 "},
-		"NaN":                     {0.98, math.NaN(), registry.VerdictFail, "is NaN"},
+		"at the limit":            {0.98, 0.98, evidence.VerdictPass, ""},
+		"ten times the noise":     {0.98, most, evidence.VerdictPass, ""},
+		"a bit more":              {0.98, math.Nextafter(most, 0), evidence.VerdictFail, "below the limit of 0.841"},
+		"and why":                 {0.98, 0.8, evidence.VerdictFail, ", which is 0.98 with 10 dB more noise"},
+		"1 stays 1":               {1, math.Nextafter(1, 0), evidence.VerdictFail, "below the limit of 1 "},
+		"0 stays 0":               {0, 0, evidence.VerdictPass, ""},
+		"and nothing is below it": {0, -1e-9, evidence.VerdictFail, "below the limit of 0 "},
+		"below 0":                 {-0.5, -0.5, evidence.VerdictPass, ""},
+		"below that":              {-0.5, math.Nextafter(-0.5, -1), evidence.VerdictFail, "below the limit of -0.5 "},
+		"NaN":                     {0.98, math.NaN(), evidence.VerdictFail, "is NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +118,7 @@ func TestJudgeSomeLoosensTheCosine(t *testing.T) {
 			}
 			limits.MinCases = 1
 			whole := limits.Judge("int8", measured)
-			if kept := c.cosine >= c.limit; (whole.Verdict == registry.VerdictPass) != kept {
+			if kept := c.cosine >= c.limit; (whole.Verdict == evidence.VerdictPass) != kept {
 				t.Errorf("over all cases: verdict %s for a cosine of %v and a limit of %v", whole.Verdict, c.cosine, c.limit)
 			}
 		})
@@ -133,16 +133,16 @@ func TestCheckOne(t *testing.T) {
 	limits.MinCases = 300
 	for name, c := range map[string]struct {
 		most float64
-		want registry.Verdict
-	}{"at the limit": {1, registry.VerdictPass}, "above it": {math.Nextafter(1, 2), registry.VerdictFail}} {
+		want evidence.Verdict
+	}{"at the limit": {1, evidence.VerdictPass}, "above it": {math.Nextafter(1, 2), evidence.VerdictFail}} {
 		// 3 of 1000 pixels are missed, where 4 of them are no background.
 		outputs := map[string]tensor.Result{"logits": {Cases: 1, FullCases: 1, Elements: 1000, EqualMisses: 0.003, OtherAnswers: 0.004, FarCases: 1,
 			Top1Rows: 1, Top1Cases: 1, Top1Misses: 1, Systematic: 1, SpreadSNR: 12, MaxAbs: c.most}}
-		got := map[string]registry.Verdict{}
+		got := map[string]evidence.Verdict{}
 		for _, check := range limits.CheckOne("fp32", outputs) {
 			got[check.Figure] = check.Verdict
 		}
-		if want := map[string]registry.Verdict{"snrDb": registry.VerdictPass, "maxAbs": c.want}; !maps.Equal(got, want) {
+		if want := map[string]evidence.Verdict{"snrDb": evidence.VerdictPass, "maxAbs": c.want}; !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 		if outputs["logits"].OtherAnswers == 0 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -22,7 +22,7 @@ func judged(limits validators.OutputLimits) validators.Limits {
 
 // judge gives verdict and reasons.
 func judge(l validators.Limits, precision string, outputs map[string]tensor.Result,
-	accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
+	accuracy *evidence.Accuracy, cases int) (evidence.Verdict, []evidence.Reason) {
 	j := l.Judge(precision, validators.Measured{Outputs: outputs, Accuracy: accuracy, Cases: cases})
 	return j.Verdict, j.Reasons
 }
@@ -46,8 +46,8 @@ func equalResult(cases int) tensor.Result {
 func TestJudgeParityAtTheLimits(t *testing.T) {
 	t.Parallel()
 	const (
-		pass = registry.VerdictPass
-		fail = registry.VerdictFail
+		pass = evidence.VerdictPass
+		fail = evidence.VerdictFail
 	)
 	half, below, above := 0.5, math.Nextafter(0.5, 0), math.Nextafter(0.5, 1)
 	cosine := validators.OutputLimits{Cosine: &validators.AtLeast{Min: half}}
@@ -58,7 +58,7 @@ func TestJudgeParityAtTheLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits validators.OutputLimits
 		edit   func(r *tensor.Result)
-		want   registry.Verdict
+		want   evidence.Verdict
 		code   string
 		figure string
 	}{
@@ -121,12 +121,12 @@ func TestJudgeParityUndecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			verdict, reasons := judge(limits, c.precision, c.outputs, nil, c.cases)
-			want := registry.VerdictPass
+			want := evidence.VerdictPass
 			switch {
 			case slices.Contains(c.want, validators.ReasonLimit):
-				want = registry.VerdictFail
+				want = evidence.VerdictFail
 			case c.want != nil:
-				want = registry.VerdictUndecided
+				want = evidence.VerdictUndecided
 			}
 			var got []string
 			for _, r := range reasons {
@@ -147,13 +147,13 @@ func TestJudgeAccuracyWithoutLabels(t *testing.T) {
 	limited.Accuracy = &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: &validators.AtMost{Max: 0.25}}
 	for name, c := range map[string]struct {
 		limits   validators.Limits
-		measured *registry.Accuracy
-		want     registry.Verdict
+		measured *evidence.Accuracy
+		want     evidence.Verdict
 		code     string
 	}{
-		"no limit":            {limits, &registry.Accuracy{Metric: validators.MetricTop1, Cases: 4, Reference: 1, Drop: 1}, registry.VerdictPass, ""},
-		"not measured":        {limited, nil, registry.VerdictUndecided, validators.ReasonNotRun},
-		"measured on no case": {limited, &registry.Accuracy{Metric: validators.MetricTop1}, registry.VerdictUndecided, validators.ReasonNotRun},
+		"no limit":            {limits, &evidence.Accuracy{Metric: validators.MetricTop1, Cases: 4, Reference: 1, Drop: 1}, evidence.VerdictPass, ""},
+		"not measured":        {limited, nil, evidence.VerdictUndecided, validators.ReasonNotRun},
+		"measured on no case": {limited, &evidence.Accuracy{Metric: validators.MetricTop1}, evidence.VerdictUndecided, validators.ReasonNotRun},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,8 +241,8 @@ func TestJudgeWithoutChannels(t *testing.T) {
 	for _, c := range []struct {
 		none bool
 		most float64
-		want registry.Verdict
-	}{{false, 0.1, registry.VerdictPass}, {true, 0.1, registry.VerdictUndecided}, {true, 0.2, registry.VerdictFail}} {
+		want evidence.Verdict
+	}{{false, 0.1, evidence.VerdictPass}, {true, 0.1, evidence.VerdictUndecided}, {true, 0.2, evidence.VerdictFail}} {
 		result := tensor.Result{Cases: 8, FullCases: 8, Elements: 8, MaxError: c.most, NoChannels: c.none}
 		got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"y": result}, Cases: 8})
 		said := len(got.Reasons) > 0 && strings.Contains(got.Reasons[0].Message, "per_channel: false")

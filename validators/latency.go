@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -46,14 +47,14 @@ func (l Limits) TailRuns(over int) int {
 // An emulator decides nothing. A machine that was not fit, by what was measured of it, makes no
 // engine fail: other work on it only takes time, so a limit that is kept all the same is kept. In a
 // comparison it meets both engines alike, and the bounds contain what it changes.
-func (l Limits) JudgeLatency(engine registry.Latency, ratio *registry.LatencyRatio,
-	fault string, fitness registry.Fitness) Findings {
+func (l Limits) JudgeLatency(engine evidence.Latency, ratio *evidence.LatencyRatio,
+	fault string, fitness evidence.Fitness) Findings {
 	limits := l.Latency
 	if limits == (LatencyLimits{}) {
-		return Findings{{Verdict: registry.VerdictRecorded}}
+		return Findings{{Verdict: evidence.VerdictRecorded}}
 	}
 	if fitness.Emulated != "" {
-		return Undecided(registry.Reason{Code: ReasonEmulated, Message: "no limit on latency is decided here: " + fitness.Emulated})
+		return Undecided(evidence.Reason{Code: ReasonEmulated, Message: "no limit on latency is decided here: " + fitness.Emulated})
 	}
 	found := l.judgeTimes(engine, ratio, fault)
 	why := unfit(fitness)
@@ -61,16 +62,16 @@ func (l Limits) JudgeLatency(engine registry.Latency, ratio *registry.LatencyRat
 		return found
 	}
 	for i, f := range found {
-		found[i].Verdict = registry.VerdictUndecided
+		found[i].Verdict = evidence.VerdictUndecided
 		if f.Reason.Code == ReasonLatency || f.Reason.Code == ReasonRegression {
 			found[i].Reason.Code = ReasonUnfit
 		}
 	}
-	return append(found, Undecided(registry.Reason{Code: ReasonUnfit, Message: why + ": verify on a machine with less to do"})...)
+	return append(found, Undecided(evidence.Reason{Code: ReasonUnfit, Message: why + ": verify on a machine with less to do"})...)
 }
 
 // unfit says why a machine is not fit to decide, or nothing.
-func unfit(f registry.Fitness) string {
+func unfit(f evidence.Fitness) string {
 	if f.Steal != nil && !(float64(*f.Steal) <= mostSteal) {
 		return fmt.Sprintf("the machine is unfit: other virtual machines had %.1f %% of the time that its processors wanted, at most %.0f %% is fit",
 			100*float64(*f.Steal), 100*mostSteal)
@@ -83,11 +84,11 @@ func unfit(f registry.Fitness) string {
 	return ""
 }
 
-func (l Limits) judgeTimes(engine registry.Latency, ratio *registry.LatencyRatio, fault string) Findings {
+func (l Limits) judgeTimes(engine evidence.Latency, ratio *evidence.LatencyRatio, fault string) Findings {
 	limits := l.Latency
 	var j judgement
 	if b := engine.Bounds; engine.Samples == 0 || b == nil {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
+		j.undecided(evidence.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
 	} else {
 		j.within("p50", limits.P50, engine.P50Ns, b.P50LowNs, b.P50HighNs, engine)
 		j.within("p99", limits.P99, engine.P99Ns, b.P99LowNs, b.P99HighNs, engine)
@@ -102,12 +103,12 @@ func (l Limits) judgeTimes(engine registry.Latency, ratio *registry.LatencyRatio
 }
 
 // within checks a quantile by its bounds; an upper bound of 0 is none.
-func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high int64, engine registry.Latency) {
+func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high int64, engine evidence.Latency) {
 	if limit == nil {
 		return
 	}
 	most := limit.MaxNs.Nanoseconds()
-	reason := registry.Reason{Figure: figure, Limit: registry.Figure(most), Value: registry.Figure(value)}
+	reason := evidence.Reason{Figure: figure, Limit: evidence.Figure(most), Value: evidence.Figure(value)}
 	said := fmt.Sprintf("%s is %s in %s", figure, milliseconds(value), registry.Count(engine.Samples, "run"))
 	level := share(float64(engine.Bounds.Confidence))
 	switch {
@@ -129,7 +130,7 @@ func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high in
 }
 
 // tail adds to the last reason, which is about the 99th percentile, how many runs would be enough.
-func (j *judgement) tail(runs int, engine registry.Latency) {
+func (j *judgement) tail(runs int, engine evidence.Latency) {
 	over := *engine.Bounds.Over
 	if last := &j.found[len(j.found)-1].Reason; last.Code == ReasonNotEnough && runs < math.MaxInt {
 		last.Message += fmt.Sprintf("; with %s above the limit it takes %d to show that it holds (verify --latency-time)",
@@ -140,8 +141,8 @@ func (j *judgement) tail(runs int, engine registry.Latency) {
 func milliseconds(ns int64) string { return fmt.Sprintf("%.3f ms", float64(ns)/1e6) }
 
 // ratio checks how much slower the engine is than the one that it would replace.
-func (j *judgement) ratio(limit float64, r *registry.LatencyRatio, fault string) {
-	reason := registry.Reason{Figure: "p50", Limit: registry.Figure(limit)}
+func (j *judgement) ratio(limit float64, r *evidence.LatencyRatio, fault string) {
+	reason := evidence.Reason{Figure: "p50", Limit: evidence.Figure(limit)}
 	switch {
 	case fault != "":
 		reason.Code, reason.Message = ReasonNotRun, "the latency of the engine that the destination has now is not known: "+fault

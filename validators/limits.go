@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // LimitsVersion is the version of limits.json that this program reads and writes, and with it of the
@@ -21,7 +22,7 @@ import (
 //     confidence of the limits. Where the bound on the other side does not exclude the limit,
 //     the cases are not enough, which is undecided.
 //   - SNR and errors are relative to the spread of the reference's values.
-const LimitsVersion = registry.ReportRules
+const LimitsVersion = evidence.ReportRules
 
 // DefaultConfidence is the confidence at which limits on rates must hold.
 const DefaultConfidence = 0.95

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -27,7 +28,7 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 // function than the reference model, whatever its numbers are, so all compressed engines have
 // the limits of int8.
 func limitedAs(precision string) string {
-	if numbers, compressed := registry.NumberFormat(precision); compressed && slices.Contains(Precisions(), numbers) {
+	if numbers, compressed := artifact.NumberFormat(precision); compressed && slices.Contains(Precisions(), numbers) {
 		return PrecisionInt8
 	}
 	return precision

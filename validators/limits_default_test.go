@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -130,7 +132,7 @@ func TestDefaultRates(t *testing.T) {
 			}
 			limits := validators.Limits{V: validators.LimitsVersion, Confidence: 0.95,
 				Precisions: map[string]validators.PrecisionLimits{c.precision: {Outputs: map[string]validators.OutputLimits{"y": {Top1: got.Top1}}}}}
-			for misses, want := range map[float64]registry.Verdict{c.most: registry.VerdictPass, c.most + 1: registry.VerdictUndecided} {
+			for misses, want := range map[float64]evidence.Verdict{c.most: evidence.VerdictPass, c.most + 1: evidence.VerdictUndecided} {
 				judged := limits.Judge(c.precision, validators.Measured{Cases: c.cases, Outputs: map[string]tensor.Result{
 					"y": {Cases: c.cases, FullCases: c.cases, Elements: int64(c.cases), Top1Cases: c.cases, Top1Rows: int64(c.cases), Top1Misses: misses}}})
 				if judged.Verdict != want {
@@ -150,12 +152,12 @@ func TestDefaultLimitsOfCompressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, numbers := range validators.Precisions() {
-		got, err := validators.DefaultLimits(registry.CompressedPrecision(numbers), output, 400)
+		got, err := validators.DefaultLimits(artifact.CompressedPrecision(numbers), output, 400)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-int8 +got):\n%s", registry.CompressedPrecision(numbers), diff)
+			t.Errorf("%s (-int8 +got):\n%s", artifact.CompressedPrecision(numbers), diff)
 		}
 	}
 	for _, precision := range []string{"-compressed", "fp3-compressed", "int8-compressed-compressed"} {

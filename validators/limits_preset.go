@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // The presets. [DefaultLimits] gives the limits of PresetDefault, which is meant where none is named.
@@ -109,7 +110,7 @@ func ExpandPreset(name string, i Interface, precisions []string, cases int, over
 // and int4 for its own numbers, which say more of the errors than int8 does. Overrides of finer numbers say what their rounding may cost,
 // which no engine keeps that computes another function. It is nil for a precision that is not compressed.
 func LimitedLike(precision string) []string {
-	switch numbers, compressed := registry.NumberFormat(precision); {
+	switch numbers, compressed := artifact.NumberFormat(precision); {
 	case !compressed:
 		return nil
 	case numbers == PrecisionInt4:
@@ -123,7 +124,7 @@ func LimitedLike(precision string) []string {
 func (o LimitOverrides) Unbound(precisions []string) string {
 	var found []string
 	for _, precision := range precisions {
-		numbers, compressed := registry.NumberFormat(precision)
+		numbers, compressed := artifact.NumberFormat(precision)
 		_, said := o.Precisions[numbers]
 		if _, own := o.Precisions[precision]; compressed && said && !own && !slices.Contains(LimitedLike(precision), numbers) {
 			found = append(found, fmt.Sprintf("what they say of %s does not hold for %s, which has those of int8: for others, write precisions: {%s: ...}",

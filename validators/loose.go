@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // looseRate is the share of equal answers below which a limit says next to nothing.

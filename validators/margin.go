@@ -3,15 +3,15 @@ package validators
 import (
 	"math"
 
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // Margin returns how much of what a limit allows a check leaves: 1 less the share that is used. It
 // is 1 where nothing differs, not even in a bit, 0 at the limit, and negative beyond it. A rate uses what its worse
 // bound does, and decibels are taken as the ratio of errors that they are. It is NaN where the
 // figure has no value.
-func Margin(c registry.Check) float64 {
+func Margin(c evidence.Check) float64 {
 	value, limit := float64(c.Value), float64(c.Limit)
 	switch {
 	case c.Identical > 0: // which bounds do not prove

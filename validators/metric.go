@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -283,7 +284,7 @@ func (a *AccuracyLimit) validateSlices() error {
 
 // CheckRequirement checks that limits could ever be as strict as an environment requires: that the
 // metric is known, and that it can have such values. Errors: CodeInvalid.
-func CheckRequirement(r registry.AccuracyRequirement) error {
+func CheckRequirement(r policy.AccuracyRequirement) error {
 	limit := AccuracyLimit{Metric: r.Metric}
 	if r.Min != nil {
 		limit.Min = &AtLeast{Min: float64(*r.Min)}

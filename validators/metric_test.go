@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
@@ -40,7 +40,7 @@ func values(t *testing.T, metric string, cases int) accuracy.Figures {
 	return *c.Figures()
 }
 
-func judgedFigures(limit validators.AccuracyLimit, f accuracy.Figures) (validators.Judgement, registry.ParityReport) {
+func judgedFigures(limit validators.AccuracyLimit, f accuracy.Figures) (validators.Judgement, evidence.ParityReport) {
 	limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
 	limits.Accuracy = &limit
 	a := f.Accuracy()
@@ -49,9 +49,9 @@ func judgedFigures(limit validators.AccuracyLimit, f accuracy.Figures) (validato
 	measured := validators.Measured{Outputs: map[string]tensor.Result{"logits": result},
 		Accuracy: &a, Figures: &f, Current: &a, CurrentFigures: &f, Cases: n}
 	j := limits.Judge("fp32", measured)
-	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
-		Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n}, Outputs: map[string]registry.OutputFigures{"logits": {}},
-		Accuracy: &a, Current: &registry.CurrentAccuracy{Accuracy: a}, Rules: limits.V, Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks}
+	report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
+		Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: n, Ran: n}, Outputs: map[string]evidence.OutputFigures{"logits": {}},
+		Accuracy: &a, Current: &evidence.CurrentAccuracy{Accuracy: a}, Rules: limits.V, Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: j.Checks}
 	return j, report
 }
 
@@ -96,8 +96,8 @@ func TestFiguresAtTheLimits(t *testing.T) {
 			if c.atLeast {
 				stricter = above
 			}
-			for limit, want := range map[float64]registry.Verdict{c.worse: registry.VerdictPass, stricter(c.worse): registry.VerdictUndecided,
-				c.better: registry.VerdictUndecided, stricter(c.better): registry.VerdictFail} {
+			for limit, want := range map[float64]evidence.Verdict{c.worse: evidence.VerdictPass, stricter(c.worse): evidence.VerdictUndecided,
+				c.better: evidence.VerdictUndecided, stricter(c.better): evidence.VerdictFail} {
 				j, report := judgedFigures(c.limit(limit), f)
 				if j.Verdict != want {
 					t.Errorf("%s, %s %v with bounds %v and %v: %s, %+v; want %s", name, what, limit, c.worse, c.better, j.Verdict, j.Reasons, want)
@@ -130,7 +130,7 @@ func TestAmountsOfFigures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			j, _ := judgedFigures(c.limit, values(t, c.limit.Metric, 1000))
-			if j.Verdict != registry.VerdictFail || len(j.Reasons) != 1 || !strings.HasSuffix(j.Reasons[0].Message, c.says) {
+			if j.Verdict != evidence.VerdictFail || len(j.Reasons) != 1 || !strings.HasSuffix(j.Reasons[0].Message, c.says) {
 				t.Errorf("verdict %s, %+v; want a failure that ends with %q", j.Verdict, j.Reasons, c.says)
 			}
 		})
@@ -143,20 +143,20 @@ func TestNoFigure(t *testing.T) {
 	limit := validators.AccuracyLimit{Metric: "mae", Drop: &validators.AtMost{Max: 1}}
 	broken := values(t, "mae", 100)
 	broken.Engine.Each[3] = math.NaN()
-	if j, _ := judgedFigures(limit, broken); j.Verdict != registry.VerdictFail || !strings.Contains(j.Reasons[0].Message, "NaN or infinite") {
+	if j, _ := judgedFigures(limit, broken); j.Verdict != evidence.VerdictFail || !strings.Contains(j.Reasons[0].Message, "NaN or infinite") {
 		t.Errorf("an engine with NaN: %s, %+v", j.Verdict, j.Reasons)
 	}
 	broken = values(t, "mae", 100)
 	broken.Reference.Each[3] = math.Inf(1)
-	if j, _ := judgedFigures(limit, broken); j.Verdict != registry.VerdictUndecided {
+	if j, _ := judgedFigures(limit, broken); j.Verdict != evidence.VerdictUndecided {
 		t.Errorf("a reference without a figure: %s, %+v", j.Verdict, j.Reasons)
 	}
-	if j, _ := judgedFigures(limit, values(t, "mae", 7)); j.Verdict != registry.VerdictUndecided ||
+	if j, _ := judgedFigures(limit, values(t, "mae", 7)); j.Verdict != evidence.VerdictUndecided ||
 		!strings.Contains(j.Reasons[0].Message, "too few for a bound") {
 		t.Errorf("seven cases: %s, %+v", j.Verdict, j.Reasons)
 	}
 	if j, _ := judgedFigures(validators.AccuracyLimit{Metric: "rmse", Max: &validators.AtMost{Max: 1}},
-		values(t, "mae", 100)); j.Verdict != registry.VerdictUndecided ||
+		values(t, "mae", 100)); j.Verdict != evidence.VerdictUndecided ||
 		!strings.Contains(j.Reasons[0].Message, "accuracy was measured by mae, and the limit is on rmse") {
 		t.Errorf("another metric: %s, %+v", j.Verdict, j.Reasons)
 	}
@@ -168,11 +168,11 @@ func TestRejudgeBelievesNoBoundsOfRates(t *testing.T) {
 	report := passing(t)
 	for i := range report.Checks {
 		if c := &report.Checks[i]; c.Figure == "accuracy" {
-			low := registry.Figure(0.99)
+			low := evidence.Figure(0.99)
 			c.Resampled, c.Low, c.Limit = true, &low, 0.98
 		}
 	}
-	if got, err := validators.Rejudge(report); err != nil || got.Verdict == registry.VerdictPass || got.Taken != 0 || len(got.Differences) == 0 {
+	if got, err := validators.Rejudge(report); err != nil || got.Verdict == evidence.VerdictPass || got.Taken != 0 || len(got.Differences) == 0 {
 		t.Errorf("%+v, error %v; want no pass", got, err)
 	}
 }
@@ -180,13 +180,13 @@ func TestRejudgeBelievesNoBoundsOfRates(t *testing.T) {
 // A share of the reference's accuracy is judged by its bound, at the limit itself.
 func TestRelativeRate(t *testing.T) {
 	t.Parallel()
-	a := registry.Accuracy{Metric: "top1", Reference: 0.9, Engine: 0.89, Lost: 9, Won: 3, Right: 534, Cases: 600, Count: 600}
+	a := evidence.Accuracy{Metric: "top1", Reference: 0.9, Engine: 0.89, Lost: 9, Won: 3, Right: 534, Cases: 600, Count: 600}
 	low, high := stats.PairedRatio(9, 3, 540, 600, 0.95)
 	if value := 534. / 540; !(low < value && value < high) {
 		t.Fatalf("bounds %v and %v: want them around %v", low, high, value)
 	}
-	for limit, want := range map[float64]registry.Verdict{low: registry.VerdictPass, math.Nextafter(low, 1): registry.VerdictUndecided,
-		high: registry.VerdictUndecided, math.Nextafter(high, 2): registry.VerdictFail} {
+	for limit, want := range map[float64]evidence.Verdict{low: evidence.VerdictPass, math.Nextafter(low, 1): evidence.VerdictUndecided,
+		high: evidence.VerdictUndecided, math.Nextafter(high, 2): evidence.VerdictFail} {
 		l := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
 		l.Accuracy = &validators.AccuracyLimit{Metric: "top1", Relative: &validators.AtLeast{Min: limit}}
 		report := reported(l, equalResult(600), &a, 1)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -38,14 +38,14 @@ func TestJudgeNonFinite(t *testing.T) {
 				best := equalResult(1)
 				verdict, reasons := judge(limits, precision, map[string]tensor.Result{"logits": result, "best": best}, nil, 1)
 				if c.code == "" {
-					if verdict != registry.VerdictPass {
+					if verdict != evidence.VerdictPass {
 						t.Errorf("%s: verdict %s, reasons %v, want a pass", precision, verdict, reasons)
 					}
 					continue
 				}
-				want := registry.VerdictFail
+				want := evidence.VerdictFail
 				if c.code == validators.ReasonNotEnough {
-					want = registry.VerdictUndecided
+					want = evidence.VerdictUndecided
 				}
 				if verdict != want || reasons[0].Code != c.code || !strings.Contains(reasons[0].Message, c.says) {
 					t.Errorf("%s: verdict %s, reasons %+v, want %s and %q", precision, verdict, reasons, c.code, c.says)

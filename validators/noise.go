@@ -3,7 +3,7 @@ package validators
 import (
 	"math"
 
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // Noise returns the least ratio of signal to noise, in dB, that the limits leave an output: that of the limit

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // ReasonProvider is the code of reasons about execution providers.
@@ -16,7 +17,7 @@ const ReasonProvider = "provider"
 // if an undeclared provider ran one. Otherwise the engine would behave differently from its
 // verification on a machine where the preferred provider works. An engine that declares no
 // providers passes.
-func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShare) []registry.Reason {
+func JudgeProviders(declared []artifact.Provider, shares []evidence.ProviderShare) []evidence.Reason {
 	if len(declared) == 0 {
 		return nil
 	}
@@ -25,9 +26,9 @@ func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShar
 		total += s.Nodes
 		nodes[s.Name] += s.Nodes
 	}
-	var reasons []registry.Reason
+	var reasons []evidence.Reason
 	fail := func(format string, args ...any) {
-		reasons = append(reasons, registry.Reason{Code: ReasonProvider, Message: fmt.Sprintf(format, args...)})
+		reasons = append(reasons, evidence.Reason{Code: ReasonProvider, Message: fmt.Sprintf(format, args...)})
 	}
 	var names []string
 	for _, p := range declared {
@@ -46,7 +47,7 @@ func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShar
 	return reasons
 }
 
-func describeShares(shares []registry.ProviderShare) string {
+func describeShares(shares []evidence.ProviderShare) string {
 	if len(shares) == 0 {
 		return "the runtime does not report which provider ran them"
 	}

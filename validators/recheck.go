@@ -7,17 +7,18 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
 // Rejudged is a parity report judged again by the counts that it has itself.
 type Rejudged struct {
-	Said    registry.Verdict `json:"said"`    // by the report
-	Verdict registry.Verdict `json:"verdict"` // that follows from its counts
+	Said    evidence.Verdict `json:"said"`    // by the report
+	Verdict evidence.Verdict `json:"verdict"` // that follows from its counts
 	// Confidence is that of the limits, before it was divided among the attempts.
-	Confidence registry.Figure `json:"confidence"`
+	Confidence evidence.Figure `json:"confidence"`
 	Attempts   int             `json:"attempts"`
 	Checks     int             `json:"checks"` // that were computed again
 	// Taken is how many of them have bounds by a bootstrap, which were taken as the report says
@@ -50,25 +51,25 @@ var reasonsOfChecks = []string{ReasonLimit, ReasonAccuracy, ReasonNotEnough}
 // report from those, its consistency checks and its reasons. It does not read who signed the report, and it
 // cannot know whether the counts are true. Errors: CodeInvalid for a report by another version of
 // limits than [LimitsVersion].
-func Rejudge(report registry.ParityReport) (Rejudged, error) { return RejudgeWith(report, Beside{}) }
+func Rejudge(report evidence.ParityReport) (Rejudged, error) { return RejudgeWith(report, Beside{}) }
 
 // RejudgeWith is Rejudge with the per-case figures and the limits of the report, where they are at hand: all
 // bounds and counts are computed again from the figures, and every limit has to have a check. Errors:
 // those of Rejudge; CodeDigest for another file of figures than the report names; CodeInvalid for a file
 // that is none.
-func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) {
+func RejudgeWith(report evidence.ParityReport, beside Beside) (Rejudged, error) {
 	if report.Rules != LimitsVersion {
 		return Rejudged{}, registry.Errorf(registry.CodeInvalid,
 			"the report is by limits of version %d: this program knows version %d", report.Rules, LimitsVersion)
 	}
-	said := cmp.Or(report.Verdict, registry.VerdictUndecided)
+	said := cmp.Or(report.Verdict, evidence.VerdictUndecided)
 	again := rejudgement{report: report, said: said, found: Rejudged{Said: said, Attempts: report.Attempts,
 		Checks: len(report.Checks), Differences: []Difference{}}}
 	again.confidence()
 	if err := again.recount(beside); err != nil {
 		return Rejudged{}, err
 	}
-	verdicts := make([]registry.Verdict, 0, len(report.Checks))
+	verdicts := make([]evidence.Verdict, 0, len(report.Checks))
 	for _, c := range report.Checks {
 		verdicts = append(verdicts, again.check(c))
 	}
@@ -78,8 +79,8 @@ func RejudgeWith(report registry.ParityReport, beside Beside) (Rejudged, error) 
 
 // rejudgement collects differences.
 type rejudgement struct {
-	report registry.ParityReport
-	said   registry.Verdict // of the report
+	report evidence.ParityReport
+	said   evidence.Verdict // of the report
 	found  Rejudged
 	each   recounted
 }
@@ -95,7 +96,7 @@ func (r *rejudgement) confidence() {
 		r.differ("attempts", fmt.Sprint(r.report.Attempts), "at least 1: this one counts")
 	}
 	limits := 1 - (1-float64(r.report.Confidence))*float64(max(r.report.Attempts, 1))
-	r.found.Confidence = registry.Figure(math.Round(limits*1e12) / 1e12)
+	r.found.Confidence = evidence.Figure(math.Round(limits*1e12) / 1e12)
 	if !(limits > 0.5 && limits < 1) {
 		r.differ("confidence", fmt.Sprintf("%v in %s", float64(r.report.Confidence), registry.Count(r.report.Attempts, "attempt")),
 			"limits of a confidence above 0.5 and below 1")
@@ -103,8 +104,8 @@ func (r *rejudgement) confidence() {
 }
 
 // check computes a check again and gives its verdict.
-func (r *rejudgement) check(c registry.Check) registry.Verdict {
-	c.Verdict = cmp.Or(c.Verdict, registry.VerdictUndecided)
+func (r *rejudgement) check(c evidence.Check) evidence.Verdict {
+	c.Verdict = cmp.Or(c.Verdict, evidence.VerdictUndecided)
 	what := c.Figure
 	if c.Output != "" {
 		what = "output " + c.Output + ", " + c.Figure
@@ -115,12 +116,12 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 	row, known := figure.Find(c.Figure)
 	if !known {
 		r.differ(what, string(c.Verdict), "nothing: no limit of this version has such a figure")
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	}
 	metric, err := accuracy.Find(r.metric())
 	if row.Subject == figure.Answers && err != nil {
 		r.differ(what, r.metric(), "nothing: this version has no such metric")
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	}
 	if c.Figure == figure.Accuracy {
 		row.AtLeast = !metric.Loss
@@ -130,7 +131,7 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 		c.AtLeast = row.AtLeast
 	}
 	r.cases(what, row, c)
-	var verdict registry.Verdict
+	var verdict evidence.Verdict
 	switch {
 	case row.Subject == figure.Answers && !metric.Rate:
 		verdict = r.resampled(what, metric, c)
@@ -147,7 +148,7 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 }
 
 // sameBits gives the verdict of a check whose bounds decide nothing: a pass where the outputs of the report differ in no bit.
-func (r *rejudgement) sameBits(what string, c registry.Check, verdict registry.Verdict) registry.Verdict {
+func (r *rejudgement) sameBits(what string, c evidence.Check, verdict evidence.Verdict) evidence.Verdict {
 	differs := c.Misses == nil || *c.Misses != 0 || c.Won != nil && *c.Won != 0
 	if c.Resampled {
 		a := r.accuracyOf(c)
@@ -162,7 +163,7 @@ func (r *rejudgement) sameBits(what string, c registry.Check, verdict registry.V
 	identical := identicalOf(r.report.Outputs, r.report.Cases.Ran)
 	by := c
 	if by.Verdict = verdict; passesBySameBits(by, differs, identical) {
-		verdict = registry.VerdictPass
+		verdict = evidence.VerdictPass
 	} else {
 		identical = 0
 	}
@@ -173,7 +174,7 @@ func (r *rejudgement) sameBits(what string, c registry.Check, verdict registry.V
 }
 
 // cases compares the counts of a check with those that the report has elsewhere.
-func (r *rejudgement) cases(what string, row figure.Row, c registry.Check) {
+func (r *rejudgement) cases(what string, row figure.Row, c evidence.Check) {
 	if row.Subject != figure.Answers {
 		if _, ok := r.report.Outputs[c.Output]; !ok {
 			r.differ(what, "output "+c.Output, "no such output in the report")
@@ -195,7 +196,7 @@ func (r *rejudgement) cases(what string, row figure.Row, c registry.Check) {
 	if metric, err := accuracy.Find(a.Metric); err != nil || !metric.Rate {
 		return
 	}
-	misses := registry.Figure(a.Cases) - a.Right
+	misses := evidence.Figure(a.Cases) - a.Right
 	if paired || c.Figure == figure.Relative {
 		misses = a.Lost
 		r.same(what+": won", c.Won, float64(a.Won))
@@ -204,7 +205,7 @@ func (r *rejudgement) cases(what string, row figure.Row, c registry.Check) {
 }
 
 // same compares an optional figure with what it has to be.
-func (r *rejudgement) same(what string, said *registry.Figure, follows float64) bool {
+func (r *rejudgement) same(what string, said *evidence.Figure, follows float64) bool {
 	if said == nil {
 		r.differ(what, "nothing", number(follows))
 		return false
@@ -227,7 +228,7 @@ func near(a, b float64) bool {
 func number(v float64) string { return fmt.Sprintf("%.10g", v) }
 
 // exact judges a limit that must hold for every case that ran.
-func (r *rejudgement) exact(what string, row figure.Row, c registry.Check) registry.Verdict {
+func (r *rejudgement) exact(what string, row figure.Row, c evidence.Check) evidence.Verdict {
 	if output, ok := r.report.Outputs[c.Output]; ok && c.Figure != figure.Elements {
 		r.same(what+": value", &c.Value, float64(output.Figure(c.Figure)))
 	}
@@ -239,31 +240,31 @@ func (r *rejudgement) exact(what string, row figure.Row, c registry.Check) regis
 		c.Limit = leastSkill
 	}
 	if !row.Keeps(float64(c.Value), float64(c.Limit)) {
-		return registry.VerdictFail
+		return evidence.VerdictFail
 	}
 	if !row.Overall {
 		r.same(what+": proves", c.Proves, stats.UpperRate(0, c.Cases, float64(r.report.Confidence)))
 	}
-	return registry.VerdictPass
+	return evidence.VerdictPass
 }
 
 // counts judges a limit on a share of cases, on a drop or on a share of the reference's answers, by the counts.
-func (r *rejudgement) counts(what string, c registry.Check) registry.Verdict {
+func (r *rejudgement) counts(what string, c evidence.Check) evidence.Verdict {
 	a := r.accuracyOf(c)
 	switch {
 	case c.Figure == figure.Relative && a == nil:
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	case c.Figure == figure.Relative: // which follows from the accuracy
 		c.Misses = &a.Lost
 	case isDrop(c) && (c.Misses == nil || c.Won == nil):
 		r.differ(what, "no counts", "misses and won: the bounds follow from them")
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	case isDrop(c) && !(isCount(*c.Misses, c.Cases) && isCount(*c.Won, c.Cases)):
 		r.differ(what+": misses and won", number(float64(*c.Misses))+" and "+number(float64(*c.Won)), "counts from 0 to the number of cases")
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	case c.Misses == nil:
 		r.differ(what+": misses", "nothing", "a count: the bounds follow from it")
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	}
 	value, low, high := bounded(c, a, float64(r.report.Confidence))
 	r.same(what+": value", &c.Value, value)
@@ -271,10 +272,10 @@ func (r *rejudgement) counts(what string, c registry.Check) registry.Verdict {
 	return decide(c)
 }
 
-func isCount(v registry.Figure, cases int) bool { return v >= 0 && v <= registry.Figure(cases) }
+func isCount(v evidence.Figure, cases int) bool { return v >= 0 && v <= evidence.Figure(cases) }
 
 // accuracyOf is the accuracy that a check is about; nil where the report has none.
-func (r *rejudgement) accuracyOf(c registry.Check) *registry.Accuracy {
+func (r *rejudgement) accuracyOf(c evidence.Check) *evidence.Accuracy {
 	switch {
 	case c.Slice != "":
 		for i := range r.report.Slices {
@@ -301,14 +302,14 @@ func (r *rejudgement) metric() string {
 
 // resampled judges a limit on a metric that is no rate, by bounds that follow from the per-case figures, or else
 // by those that the report has.
-func (r *rejudgement) resampled(what string, m accuracy.Metric, c registry.Check) registry.Verdict {
+func (r *rejudgement) resampled(what string, m accuracy.Metric, c evidence.Check) evidence.Verdict {
 	a := r.accuracyOf(c)
 	if a == nil {
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	}
 	if !c.Resampled || c.Low == nil || c.High == nil {
 		r.differ(what, "no bounds", "bounds by a bootstrap: "+m.Name+" has no others")
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	}
 	reference, engine := float64(a.Reference), float64(a.Engine)
 	follows := valueOf(c, m, reference, engine)
@@ -324,10 +325,10 @@ func (r *rejudgement) resampled(what string, m accuracy.Metric, c registry.Check
 	switch {
 	case none(reference) || none(engine): // which decides, whatever the bounds are
 	case math.IsNaN(follows):
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	case !between(better, float64(c.Value), worse):
 		r.differ(what+": bounds", number(better)+" to "+number(worse), "bounds on both sides of "+number(float64(c.Value)))
-		return registry.VerdictUndecided
+		return evidence.VerdictUndecided
 	}
 	if c.AtLeast {
 		worse, better = better, worse
@@ -336,7 +337,7 @@ func (r *rejudgement) resampled(what string, m accuracy.Metric, c registry.Check
 }
 
 // valueOf returns what a check of accuracy is about; NaN for a ratio to nothing, or to less.
-func valueOf(c registry.Check, m accuracy.Metric, reference, engine float64) float64 {
+func valueOf(c evidence.Check, m accuracy.Metric, reference, engine float64) float64 {
 	switch {
 	case (c.Figure == figure.Relative || isDrop(c) && m.Loss) && !(reference > 0):
 		return math.NaN()
@@ -363,7 +364,7 @@ func between(low, value, high float64) bool {
 
 // bound compares a bound and returns the one to judge by: that of the report where it is the same
 // but for the last digits, which differ between processors.
-func (r *rejudgement) bound(what string, said *registry.Figure, follows float64) float64 {
+func (r *rejudgement) bound(what string, said *evidence.Figure, follows float64) float64 {
 	if r.same(what, said, follows) {
 		return float64(*said)
 	}
@@ -372,26 +373,26 @@ func (r *rejudgement) bound(what string, said *registry.Figure, follows float64)
 
 // fold gives the verdict of the report from the verdicts of its checks, from its consistency checks, and from
 // the reasons that no check has.
-func (r *rejudgement) fold(checks []registry.Verdict) {
+func (r *rejudgement) fold(checks []evidence.Verdict) {
 	report := r.report
 	var found Findings
-	add := func(is bool, verdict registry.Verdict) {
+	add := func(is bool, verdict evidence.Verdict) {
 		if is {
 			found = append(found, Finding{Verdict: verdict})
 		}
 	}
 	for _, v := range checks {
-		add(v != registry.VerdictPass, v)
+		add(v != evidence.VerdictPass, v)
 	}
-	add(r.failsBeside(), registry.VerdictFail)
+	add(r.failsBeside(), evidence.VerdictFail)
 	// What has no counts, such as another shape, is as the report says.
 	others := r.hasOtherReasons()
-	add(others && r.said == registry.VerdictFail, registry.VerdictFail)
-	add(others || len(checks) == 0 || report.Cases.Ran < 1 || report.Cases.Ran != report.Cases.Count, registry.VerdictUndecided)
+	add(others && r.said == evidence.VerdictFail, evidence.VerdictFail)
+	add(others || len(checks) == 0 || report.Cases.Ran < 1 || report.Cases.Ran != report.Cases.Count, evidence.VerdictUndecided)
 	if r.found.Verdict, _ = found.Verdict(); r.found.Verdict != r.said {
 		r.differ("verdict", string(r.said), string(r.found.Verdict))
 	}
-	if r.said == registry.VerdictPass && len(report.Reasons) > 0 {
+	if r.said == evidence.VerdictPass && len(report.Reasons) > 0 {
 		r.differ("reasons", registry.Count(len(report.Reasons), "reason"), "none: it says that it passed")
 	}
 }
@@ -404,8 +405,8 @@ func (r *rejudgement) failsBeside() bool {
 		}
 	}
 	plain, profile := r.report.PlainLoad, r.report.Settings.Profile
-	if plain != nil && plain.Verdict == registry.VerdictFail && (profile == nil || !profile.Required) {
+	if plain != nil && plain.Verdict == evidence.VerdictFail && (profile == nil || !profile.Required) {
 		return true
 	}
-	return slices.ContainsFunc(r.report.Consistency, func(p registry.ConsistencyCheck) bool { return p.Verdict == registry.VerdictFail })
+	return slices.ContainsFunc(r.report.Consistency, func(p evidence.ConsistencyCheck) bool { return p.Verdict == evidence.VerdictFail })
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/percase"
@@ -28,10 +28,10 @@ func answersReport[T tensor.Scalar](t *testing.T, o validators.OutputLimits, sha
 	if err != nil {
 		t.Fatal(err)
 	}
-	return percaseReport{file: file, limits: l, report: registry.ParityReport{
-		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n},
-		Outputs: map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)}, Rules: l.V,
-		Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut),
+	return percaseReport{file: file, limits: l, report: evidence.ParityReport{
+		ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: n, Ran: n},
+		Outputs: map[string]evidence.OutputFigures{"logits": parity.Figures("float32", result)}, Rules: l.V,
+		Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: evidence.NameCaseFigures(file, leftOut),
 	}}
 }
 
@@ -52,11 +52,11 @@ func TestRecountRowsThatSayNothing(t *testing.T) {
 		shape  []int64
 		values []float32
 		cases  int
-		want   registry.Verdict
+		want   evidence.Verdict
 	}{
-		"rows":              {[]int64{1, 2, 2}, []float32{1, 2, 0, 0}, 60, registry.VerdictPass},
-		"silent rows alone": {[]int64{1, 2, 2}, []float32{2, 2, 0, 0}, 0, registry.VerdictUndecided},
-		"no rows":           {[]int64{1, 4, 1}, []float32{1, 2, 0, 0}, 0, registry.VerdictFail},
+		"rows":              {[]int64{1, 2, 2}, []float32{1, 2, 0, 0}, 60, evidence.VerdictPass},
+		"silent rows alone": {[]int64{1, 2, 2}, []float32{2, 2, 0, 0}, 0, evidence.VerdictUndecided},
+		"no rows":           {[]int64{1, 4, 1}, []float32{1, 2, 0, 0}, 0, evidence.VerdictFail},
 	} {
 		cases := repeated(60, c.values...)
 		p := answersReport(t, limits, c.shape, cases, cases)
@@ -79,19 +79,19 @@ func TestRejudgeWithoutSkill(t *testing.T) {
 	for name, c := range map[string]struct {
 		engine [][]int64
 		left   bool // whether the check is left out
-		want   registry.Verdict
+		want   evidence.Verdict
 	}{
-		"a constant":                    {repeated(400, int64(0)), false, registry.VerdictFail},
-		"a constant, left out":          {repeated(400, int64(0)), true, registry.VerdictUndecided},
-		"half of the others":            {append(repeated(390, int64(0)), repeated(10, int64(1))...), false, registry.VerdictPass},
-		"half of the others, left out":  {append(repeated(390, int64(0)), repeated(10, int64(1))...), true, registry.VerdictUndecided},
-		"fewer than half of the others": {append(repeated(391, int64(0)), repeated(9, int64(1))...), false, registry.VerdictFail},
+		"a constant":                    {repeated(400, int64(0)), false, evidence.VerdictFail},
+		"a constant, left out":          {repeated(400, int64(0)), true, evidence.VerdictUndecided},
+		"half of the others":            {append(repeated(390, int64(0)), repeated(10, int64(1))...), false, evidence.VerdictPass},
+		"half of the others, left out":  {append(repeated(390, int64(0)), repeated(10, int64(1))...), true, evidence.VerdictUndecided},
+		"fewer than half of the others": {append(repeated(391, int64(0)), repeated(9, int64(1))...), false, evidence.VerdictFail},
 	} {
 		for _, precision := range []string{"fp32", ""} {
 			p := answersReport(t, limits, []int64{1}, reference, c.engine)
 			if c.left {
-				p.report.Checks = slices.DeleteFunc(p.report.Checks, func(c registry.Check) bool { return c.Figure == "skill" })
-				p.report.Verdict, p.report.Reasons = registry.VerdictPass, nil
+				p.report.Checks = slices.DeleteFunc(p.report.Checks, func(c evidence.Check) bool { return c.Figure == "skill" })
+				p.report.Verdict, p.report.Reasons = evidence.VerdictPass, nil
 			}
 			got, err := validators.RejudgeWith(p.report, validators.Beside{Figures: p.file, Limits: &p.limits, Precision: precision})
 			missing := slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == "output logits, skill" })

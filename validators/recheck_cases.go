@@ -8,8 +8,9 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -46,7 +47,7 @@ func (r *rejudgement) recount(beside Beside) error {
 	}
 	r.found.Recounted = true
 	r.each.accuracy = r.restore("accuracy", r.report.Accuracy, figures.Accuracy)
-	var current *registry.Accuracy
+	var current *evidence.Accuracy
 	if r.report.Current != nil {
 		current = &r.report.Current.Accuracy
 	}
@@ -57,7 +58,7 @@ func (r *rejudgement) recount(beside Beside) error {
 }
 
 // restore computes an accuracy again; nil if it cannot be.
-func (r *rejudgement) restore(what string, said *registry.Accuracy, columns accuracy.Columns) *accuracy.Counter {
+func (r *rejudgement) restore(what string, said *evidence.Accuracy, columns accuracy.Columns) *accuracy.Counter {
 	switch {
 	case said == nil && len(columns) == 0:
 		return nil
@@ -83,14 +84,14 @@ func (r *rejudgement) restore(what string, said *registry.Accuracy, columns accu
 }
 
 // compareAccuracy compares an accuracy with the one that follows.
-func (r *rejudgement) compareAccuracy(what string, said, follows registry.Accuracy) {
+func (r *rejudgement) compareAccuracy(what string, said, follows evidence.Accuracy) {
 	for _, figure := range []struct {
 		name          string
-		said, follows registry.Figure
+		said, follows evidence.Figure
 	}{
 		{"reference", said.Reference, follows.Reference}, {"engine", said.Engine, follows.Engine}, {"drop", said.Drop, follows.Drop},
 		{"lost", said.Lost, follows.Lost}, {"won", said.Won, follows.Won}, {"right", said.Right, follows.Right},
-		{"cases", registry.Figure(said.Cases), registry.Figure(follows.Cases)}, {"count", registry.Figure(said.Count), registry.Figure(follows.Count)},
+		{"cases", evidence.Figure(said.Cases), evidence.Figure(follows.Cases)}, {"count", evidence.Figure(said.Count), evidence.Figure(follows.Count)},
 	} {
 		r.same(what+": "+figure.name, &figure.said, float64(figure.follows))
 	}
@@ -131,7 +132,7 @@ func (r *rejudgement) recountSlices(of []int64) {
 
 // counted is the counter that a check of accuracy is about, with its figures; nil for none at hand, and
 // for a rate, whose counts were compared already.
-func (r *rejudgement) counted(c registry.Check) *accuracy.Figures {
+func (r *rejudgement) counted(c evidence.Check) *accuracy.Figures {
 	switch {
 	case c.Slice != "":
 		for _, s := range r.each.slices {
@@ -149,7 +150,7 @@ func (r *rejudgement) counted(c registry.Check) *accuracy.Figures {
 }
 
 // boundsOfCheck computes the bounds of a check again by the bootstrap.
-func boundsOfCheck(c registry.Check, f accuracy.Figures, confidence float64) accuracy.Bounded {
+func boundsOfCheck(c evidence.Check, f accuracy.Figures, confidence float64) accuracy.Bounded {
 	switch {
 	case c.Figure == figure.Relative:
 		return f.Relative(confidence)
@@ -224,7 +225,7 @@ func summed(each []tensor.CaseFigures, rows bool) totals {
 }
 
 // recountCheck compares the counts of a check of an output.
-func (r *rejudgement) recountCheck(what string, c registry.Check, t totals) {
+func (r *rejudgement) recountCheck(what string, c evidence.Check, t totals) {
 	cases := t.full
 	switch c.Figure {
 	case figure.Elements:

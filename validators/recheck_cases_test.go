@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -21,7 +22,7 @@ import (
 
 // percaseReport is a report with its per-case figures, as verify makes both, and its limits.
 type percaseReport struct {
-	report registry.ParityReport
+	report evidence.ParityReport
 	file   []byte
 	limits validators.Limits
 }
@@ -149,11 +150,11 @@ func measuredReport(t *testing.T, name string, n int, seed uint64) percaseReport
 	if err != nil || leftOut != "" {
 		t.Fatal(err, leftOut)
 	}
-	return percaseReport{file: file, limits: l, report: registry.ParityReport{
-		ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n},
-		Outputs:  map[string]registry.OutputFigures{"logits": parity.Figures("float64", result)},
-		Accuracy: &a, Current: &registry.CurrentAccuracy{Accuracy: was}, Slices: j.Slices, Rules: l.V, Confidence: registry.Figure(j.Confidence),
-		Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut),
+	return percaseReport{file: file, limits: l, report: evidence.ParityReport{
+		ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: n, Ran: n},
+		Outputs:  map[string]evidence.OutputFigures{"logits": parity.Figures("float64", result)},
+		Accuracy: &a, Current: &evidence.CurrentAccuracy{Accuracy: was}, Slices: j.Slices, Rules: l.V, Confidence: evidence.Figure(j.Confidence),
+		Attempts: 1, Checks: j.Checks, CaseFigures: evidence.NameCaseFigures(file, leftOut),
 	}}
 }
 
@@ -172,7 +173,7 @@ func TestRecountAgrees(t *testing.T) {
 			if err != nil || len(got.Differences) > 0 || got.Verdict != p.report.Verdict || got.Taken != 0 || !got.Recounted {
 				t.Errorf("%+v, error %v; want %s without a difference, and nothing taken", got, err, p.report.Verdict)
 			}
-			resampled := slices.ContainsFunc(p.report.Checks, func(c registry.Check) bool { return c.Resampled })
+			resampled := slices.ContainsFunc(p.report.Checks, func(c evidence.Check) bool { return c.Resampled })
 			if got, err := validators.Rejudge(p.report); err != nil || (got.Taken > 0) != resampled || got.Recounted {
 				t.Errorf("without the figures: %+v, error %v; want bounds of a bootstrap taken: %t", got, err, resampled)
 			}
@@ -181,9 +182,9 @@ func TestRecountAgrees(t *testing.T) {
 }
 
 // numbersOf are all numbers that a report has about accuracy and its bounds.
-func numbersOf(r *registry.ParityReport) map[string]*registry.Figure {
-	all := make(map[string]*registry.Figure)
-	ofAccuracy := func(what string, a *registry.Accuracy) {
+func numbersOf(r *evidence.ParityReport) map[string]*evidence.Figure {
+	all := make(map[string]*evidence.Figure)
+	ofAccuracy := func(what string, a *evidence.Accuracy) {
 		all[what+" reference"], all[what+" engine"], all[what+" drop"] = &a.Reference, &a.Engine, &a.Drop
 		all[what+" lost"], all[what+" won"], all[what+" right"] = &a.Lost, &a.Won, &a.Right
 	}
@@ -198,7 +199,7 @@ func numbersOf(r *registry.ParityReport) map[string]*registry.Figure {
 		c := &r.Checks[i]
 		what := c.Figure + " " + c.Output + c.Slice
 		all[what+" value"], all[what+" limit"] = &c.Value, &c.Limit
-		for name, f := range map[string]*registry.Figure{"low": c.Low, "high": c.High, "misses": c.Misses, "won": c.Won} {
+		for name, f := range map[string]*evidence.Figure{"low": c.Low, "high": c.High, "misses": c.Misses, "won": c.Won} {
 			if f != nil {
 				all[what+" "+name] = f
 			}
@@ -224,7 +225,7 @@ func TestRecountFindsTampering(t *testing.T) {
 		slices.Sort(names)
 		which := rapid.SampledFrom(names).Draw(rt, "number")
 		was := *numbers[which]
-		*numbers[which] = changed(was, registry.Figure(rapid.SampledFrom([]float64{0.5, -0.5, 1e-6, -1e-6, 1, math.Inf(1), math.NaN()}).Draw(rt, "by")))
+		*numbers[which] = changed(was, evidence.Figure(rapid.SampledFrom([]float64{0.5, -0.5, 1e-6, -1e-6, 1, math.Inf(1), math.NaN()}).Draw(rt, "by")))
 		if got, err := p.again(); err == nil && len(got.Differences) == 0 {
 			rt.Fatalf("%s is %v in place of %v, and nothing differs: %+v", which, *numbers[which], was, got)
 		}
@@ -239,7 +240,7 @@ func TestRecountFindsTampering(t *testing.T) {
 }
 
 // changed is another number than it was.
-func changed(was, by registry.Figure) registry.Figure {
+func changed(was, by evidence.Figure) evidence.Figure {
 	now := was + by
 	if now == was || now != now && was != was {
 		return 0.123
@@ -270,7 +271,7 @@ func TestRecountFindsOtherFigures(t *testing.T) {
 				if tampered.file, _, err = other.Marshal(); err != nil {
 					t.Fatal(err)
 				}
-				tampered.report.CaseFigures = registry.NameCaseFigures(tampered.file, "")
+				tampered.report.CaseFigures = evidence.NameCaseFigures(tampered.file, "")
 				if got, err := tampered.again(); err == nil && len(got.Differences) == 0 {
 					t.Errorf("the first %s is another one, and nothing differs", column)
 				}
@@ -300,24 +301,24 @@ func raised(of tensor.Tensor) []byte {
 // A report has a check of every limit, and of no other; slices that the limits declare are there.
 func TestRejudgeByLimits(t *testing.T) {
 	t.Parallel()
-	without := func(drop func(c registry.Check) bool) func(p *percaseReport) {
+	without := func(drop func(c evidence.Check) bool) func(p *percaseReport) {
 		return func(p *percaseReport) { p.report.Checks = slices.DeleteFunc(p.report.Checks, drop) }
 	}
 	for name, c := range map[string]struct {
 		change func(p *percaseReport)
 		what   string
 	}{
-		"no check of an output": {without(func(c registry.Check) bool { return c.Figure == "cosine" }), "output logits, cosine"},
-		"no check of accuracy":  {without(func(c registry.Check) bool { return c.Figure == "drop" && c.Slice == "" }), "drop"},
-		"no checks of slices":   {without(func(c registry.Check) bool { return c.Slice != "" }), "drop of slice 0"},
+		"no check of an output": {without(func(c evidence.Check) bool { return c.Figure == "cosine" }), "output logits, cosine"},
+		"no check of accuracy":  {without(func(c evidence.Check) bool { return c.Figure == "drop" && c.Slice == "" }), "drop"},
+		"no checks of slices":   {without(func(c evidence.Check) bool { return c.Slice != "" }), "drop of slice 0"},
 		"no slices": {func(p *percaseReport) {
-			without(func(c registry.Check) bool { return c.Slice != "" })(p)
+			without(func(c evidence.Check) bool { return c.Slice != "" })(p)
 			p.report.Slices = nil
 		}, "slices by region"},
 		"no comparison with the engine that it replaces": {func(p *percaseReport) {
-			without(func(c registry.Check) bool { return c.Figure == "regression" })(p)
+			without(func(c evidence.Check) bool { return c.Figure == "regression" })(p)
 			p.report.Current = nil
-			p.report.Destination = &registry.Destination{Environment: "prod", Engine: registry.DigestSet{"sha256": strings.Repeat("a", 64)}}
+			p.report.Destination = &evidence.Destination{Environment: "prod", Engine: evidence.DigestSet{"sha256": strings.Repeat("a", 64)}}
 		}, "regression"},
 		"another limit": {func(p *percaseReport) { p.limits.Precisions["fp32"].Outputs["logits"].MaxAbs.Max = 8 }, "output logits, maxAbs: limit"},
 		"a limit less":  {func(p *percaseReport) { p.limits.Accuracy.Drop = nil }, "drop"},
@@ -332,9 +333,9 @@ func TestRejudgeByLimits(t *testing.T) {
 				t.Parallel()
 				p := measuredReport(t, "top1", 60, 7)
 				c.change(&p)
-				p.report.Verdict, p.report.Reasons = registry.VerdictPass, nil
+				p.report.Verdict, p.report.Reasons = evidence.VerdictPass, nil
 				got, err := validators.RejudgeWith(p.report, validators.Beside{Limits: &p.limits, Precision: precision})
-				if err != nil || got.Verdict == registry.VerdictPass ||
+				if err != nil || got.Verdict == evidence.VerdictPass ||
 					!slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == c.what }) {
 					t.Errorf("%+v, error %v; want no pass, and a difference in %q", got, err, c.what)
 				}
@@ -386,7 +387,7 @@ func TestRecountParts(t *testing.T) {
 			if part.file, _, err = of.Marshal(); err != nil {
 				t.Fatal(err)
 			}
-			part.report.CaseFigures = registry.NameCaseFigures(part.file, c.leftOut)
+			part.report.CaseFigures = evidence.NameCaseFigures(part.file, c.leftOut)
 			got, err := part.again()
 			if err != nil || (len(got.Differences) > 0) != c.differ {
 				t.Errorf("%+v, %v; want a difference: %t", got.Differences, err, c.differ)

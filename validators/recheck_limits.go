@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // A limitOf is a limit that a report has to have a check of.
@@ -29,7 +30,7 @@ func (l limitOf) String() string {
 // limits compares the checks of the report with the limits that it names: a report could else pass by
 // leaving out what fails. It returns a verdict for each thing that is missing. A report that could
 // not be judged to its end, such as one of outputs of another shape, may lack checks.
-func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
+func (r *rejudgement) limits(beside Beside) (missing []evidence.Verdict) {
 	l := beside.Limits
 	if l == nil {
 		return nil
@@ -37,7 +38,7 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 	r.found.ByLimits = true
 	differ := func(what, said, follows string) {
 		r.differ(what, said, follows)
-		missing = append(missing, registry.VerdictUndecided)
+		missing = append(missing, evidence.VerdictUndecided)
 	}
 	if !near(float64(r.found.Confidence), l.Confidence) {
 		differ("confidence of the limits", number(float64(r.found.Confidence)), number(l.Confidence))
@@ -70,7 +71,7 @@ func (r *rejudgement) limits(beside Beside) (missing []registry.Verdict) {
 // tooFewCases says where there are fewer cases than the limits ask for. A report that is no pass, and has a reason that no check
 // has, says so itself, or why none ran.
 func (r *rejudgement) tooFewCases(least int) (differences []Difference) {
-	if r.said != registry.VerdictPass && r.hasOtherReasons() {
+	if r.said != evidence.VerdictPass && r.hasOtherReasons() {
 		return nil
 	}
 	want := fmt.Sprintf("at least %d", least)
@@ -98,8 +99,8 @@ func (r *rejudgement) mostCases(output string) (most int, checked bool) {
 
 // lackingConsistency gives a reason for each consistency check that the limits want and the report does not have. A report
 // that fails for another reason may have been made before they began.
-func (r *rejudgement) lackingConsistency(l Limits) []registry.Reason {
-	if r.said != registry.VerdictPass {
+func (r *rejudgement) lackingConsistency(l Limits) []evidence.Reason {
+	if r.said != evidence.VerdictPass {
 		return nil
 	}
 	return append(l.JudgeNotRun(r.report.Consistency), r.lackingGolden()...)
@@ -110,26 +111,26 @@ const GoldenDiffer = 64
 
 // lackingGolden gives a reason where nothing in a report that passes says that the golden outputs are those of the reference model: no pass
 // is without.
-func (r *rejudgement) lackingGolden() []registry.Reason {
-	at := slices.IndexFunc(r.report.Consistency, func(c registry.ConsistencyCheck) bool { return c.Kind == registry.ConsistencyGolden })
+func (r *rejudgement) lackingGolden() []evidence.Reason {
+	at := slices.IndexFunc(r.report.Consistency, func(c evidence.ConsistencyCheck) bool { return c.Kind == evidence.ConsistencyGolden })
 	why := ""
 	if at < 0 {
 		why = "there is no check golden, of the golden outputs"
 	} else {
 		c := r.report.Consistency[at]
 		switch {
-		case c.Verdict != registry.VerdictPass && c.Verdict != registry.VerdictRecorded:
+		case c.Verdict != evidence.VerdictPass && c.Verdict != evidence.VerdictRecorded:
 			why = fmt.Sprintf("the check golden is %q beside a pass", c.Verdict)
 		case c.Cases < 1:
 			why = "the check golden compared no case"
-		case c.Converted > c.Cases || c.Affected > (c.Cases-c.Converted)/GoldenDiffer || (c.Affected > 0) != (c.Verdict == registry.VerdictRecorded):
+		case c.Converted > c.Cases || c.Affected > (c.Cases-c.Converted)/GoldenDiffer || (c.Affected > 0) != (c.Verdict == evidence.VerdictRecorded):
 			why = fmt.Sprintf("the check golden is %q, with %d of %s that differ", c.Verdict, c.Affected, registry.Count(c.Cases, "case"))
 		}
 	}
 	if why == "" {
 		return nil
 	}
-	return []registry.Reason{{Code: ReasonNotRun, Message: why}}
+	return []evidence.Reason{{Code: ReasonNotRun, Message: why}}
 }
 
 // notThere is what a report says of a limit that it has no check of.
@@ -137,7 +138,7 @@ const notThere = "nothing"
 
 // hasOtherReasons reports whether a report has reasons that no check has.
 func (r *rejudgement) hasOtherReasons() bool {
-	return slices.ContainsFunc(r.report.Reasons, func(reason registry.Reason) bool { return !slices.Contains(reasonsOfChecks, reason.Code) })
+	return slices.ContainsFunc(r.report.Reasons, func(reason evidence.Reason) bool { return !slices.Contains(reasonsOfChecks, reason.Code) })
 }
 
 // compareLimits compares the checks of outputs with the limits on them.
@@ -149,7 +150,7 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 			want = append(want, limitOf{output: name, figure: figure.Skill, limit: limit{leastSkill, true, true}})
 		}
 	}
-	return r.compareChecks(want, func(c registry.Check) bool { return c.Output != "" })
+	return r.compareChecks(want, func(c evidence.Check) bool { return c.Output != "" })
 }
 
 // limits lists the limits on an output of which a report has checks.
@@ -171,7 +172,7 @@ func (o OutputLimits) limits(name string) []limitOf {
 
 // compareAccuracyLimits compares the checks of accuracy with the limits on it.
 func (r *rejudgement) compareAccuracyLimits(l *AccuracyLimit) []Difference {
-	ofAccuracy := func(c registry.Check) bool { return c.Output == "" }
+	ofAccuracy := func(c evidence.Check) bool { return c.Output == "" }
 	if l == nil {
 		return r.compareChecks(nil, ofAccuracy)
 	}
@@ -218,10 +219,10 @@ func (a AccuracyLimit) checks(slice string) []limitOf {
 }
 
 // compareChecks compares some of the checks with the limits that they are of.
-func (r *rejudgement) compareChecks(want []limitOf, some func(registry.Check) bool) (differences []Difference) {
-	checks := slices.DeleteFunc(slices.Clone(r.report.Checks), func(c registry.Check) bool { return !some(c) })
+func (r *rejudgement) compareChecks(want []limitOf, some func(evidence.Check) bool) (differences []Difference) {
+	checks := slices.DeleteFunc(slices.Clone(r.report.Checks), func(c evidence.Check) bool { return !some(c) })
 	for _, l := range want {
-		at := slices.IndexFunc(checks, func(c registry.Check) bool {
+		at := slices.IndexFunc(checks, func(c evidence.Check) bool {
 			return c.Output == l.output && c.Figure == l.figure && c.Slice == l.slice
 		})
 		if at < 0 {

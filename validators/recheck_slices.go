@@ -5,20 +5,20 @@ import (
 	"maps"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // slices compares the slices of a report with each other: every case is in one of them, and the
 // limits are the same for all. A report could else pass by leaving out the checks of a slice that
 // fails. It returns a verdict for each thing that is missing. A report without any check of a slice
 // is of limits that only ask for the figures.
-func (r *rejudgement) slices() (missing []registry.Verdict) {
+func (r *rejudgement) slices() (missing []evidence.Verdict) {
 	if len(r.report.Slices) == 0 {
 		return nil
 	}
 	differ := func(what, said, follows string) {
 		r.differ(what, said, follows)
-		missing = append(missing, registry.VerdictUndecided)
+		missing = append(missing, evidence.VerdictUndecided)
 	}
 	limits, checked := r.sliceChecks(differ)
 	cases, seen := 0, make(map[string]bool)
@@ -43,8 +43,8 @@ func (r *rejudgement) slices() (missing []registry.Verdict) {
 type checkOfSlice struct{ slice, figure string }
 
 // sliceChecks returns the limits on slices by their figures, and which slices have a check of each.
-func (r *rejudgement) sliceChecks(differ func(what, said, follows string)) (limits map[string]registry.Figure, checked map[checkOfSlice]bool) {
-	limits, checked = make(map[string]registry.Figure), make(map[checkOfSlice]bool)
+func (r *rejudgement) sliceChecks(differ func(what, said, follows string)) (limits map[string]evidence.Figure, checked map[checkOfSlice]bool) {
+	limits, checked = make(map[string]evidence.Figure), make(map[checkOfSlice]bool)
 	for _, c := range r.report.Checks {
 		if c.Slice == "" {
 			continue

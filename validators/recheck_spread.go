@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -24,7 +24,7 @@ func (b Beside) oneSpread(output string) bool {
 }
 
 // recountSpread computes the figures that are relative to the spread again, from what the file has of each case.
-func (r *rejudgement) recountSpread(output string, said registry.OutputFigures, each []tensor.CaseFigures) {
+func (r *rejudgement) recountSpread(output string, said evidence.OutputFigures, each []tensor.CaseFigures) {
 	what := "output " + output
 	follows, ok := tensor.Pool(each)
 	if !ok {
@@ -47,7 +47,7 @@ func (r *rejudgement) recountSpread(output string, said registry.OutputFigures, 
 // withinCases is for files without the optional figures: it compares the figures that follow from sums over elements
 // with what the errors of the cases leave possible. The mean of squared errors lies between those of the
 // best and of the worst case, and the largest error is no smaller than the mean error of the worst case.
-func (r *rejudgement) withinCases(what string, said registry.OutputFigures, each []tensor.CaseFigures) {
+func (r *rejudgement) withinCases(what string, said evidence.OutputFigures, each []tensor.CaseFigures) {
 	if len(each) == 0 {
 		return
 	}

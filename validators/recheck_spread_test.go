@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/percase"
@@ -20,22 +20,22 @@ func TestRecountSpread(t *testing.T) {
 	t.Parallel()
 	p := measuredReport(t, "top1", 40, 3)
 	for name, change := range map[string]struct {
-		change func(*registry.OutputFigures)
+		change func(*evidence.OutputFigures)
 		want   string
 	}{
-		"as it is":               {func(*registry.OutputFigures) {}, ""},
-		"a better SNR":           {func(o *registry.OutputFigures) { o.SpreadSNRdB += 1e-4 }, "output logits: snrDb"},
-		"a worse SNR":            {func(o *registry.OutputFigures) { o.SpreadSNRdB -= 1e-4 }, "output logits: snrDb"},
-		"no number":              {func(o *registry.OutputFigures) { o.SpreadSNRdB = registry.Figure(math.NaN()) }, "output logits: snrDb"},
-		"a smaller error":        {func(o *registry.OutputFigures) { o.MaxError -= 1e-4 }, "output logits: maxError"},
-		"a larger error":         {func(o *registry.OutputFigures) { o.MaxError += 1e-4 }, "output logits: maxError"},
-		"a smaller error of one": {func(o *registry.OutputFigures) { o.CaseError -= 1e-4 }, "output logits: caseError"},
+		"as it is":               {func(*evidence.OutputFigures) {}, ""},
+		"a better SNR":           {func(o *evidence.OutputFigures) { o.SpreadSNRdB += 1e-4 }, "output logits: snrDb"},
+		"a worse SNR":            {func(o *evidence.OutputFigures) { o.SpreadSNRdB -= 1e-4 }, "output logits: snrDb"},
+		"no number":              {func(o *evidence.OutputFigures) { o.SpreadSNRdB = evidence.Figure(math.NaN()) }, "output logits: snrDb"},
+		"a smaller error":        {func(o *evidence.OutputFigures) { o.MaxError -= 1e-4 }, "output logits: maxError"},
+		"a larger error":         {func(o *evidence.OutputFigures) { o.MaxError += 1e-4 }, "output logits: maxError"},
+		"a smaller error of one": {func(o *evidence.OutputFigures) { o.CaseError -= 1e-4 }, "output logits: caseError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			of, said := p, p.report.Outputs["logits"]
 			change.change(&said)
-			of.report.Outputs = map[string]registry.OutputFigures{"logits": said}
+			of.report.Outputs = map[string]evidence.OutputFigures{"logits": said}
 			got, err := of.again()
 			if err != nil || (len(got.Differences) > 0) != (change.want != "") || change.want != "" && got.Differences[0].What != change.want {
 				t.Errorf("differences %+v, error %v; want %q", got.Differences, err, change.want)
@@ -61,7 +61,7 @@ func TestRecountBoundsSums(t *testing.T) {
 	if p.file, _, err = figures.Marshal(); err != nil {
 		t.Fatal(err)
 	}
-	p.report.CaseFigures = registry.NameCaseFigures(p.file, "")
+	p.report.CaseFigures = evidence.NameCaseFigures(p.file, "")
 	best, worst := -20*math.Log10(least), -20*math.Log10(most)
 	for name, c := range map[string]struct {
 		snr, maxError float64
@@ -81,8 +81,8 @@ func TestRecountBoundsSums(t *testing.T) {
 			t.Parallel()
 			of := p
 			said := p.report.Outputs["logits"]
-			said.SpreadSNRdB, said.MaxError = registry.Figure(c.snr), registry.Figure(c.maxError)
-			of.report.Outputs = map[string]registry.OutputFigures{"logits": said}
+			said.SpreadSNRdB, said.MaxError = evidence.Figure(c.snr), evidence.Figure(c.maxError)
+			of.report.Outputs = map[string]evidence.OutputFigures{"logits": said}
 			got, err := of.again()
 			if err != nil || (len(got.Differences) > 0) != (c.want != "") || c.want != "" && !strings.HasPrefix(got.Differences[0].What, c.want) {
 				t.Errorf("differences %+v, error %v; want %q", got.Differences, err, c.want)
@@ -141,10 +141,10 @@ func TestRecountBoundsHonest(t *testing.T) {
 		if err != nil || leftOut != "" {
 			rt.Fatal(err, leftOut)
 		}
-		p := percaseReport{file: file, limits: l, report: registry.ParityReport{
-			ReportHead: registry.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: registry.CasesRun{Count: n, Ran: n},
-			Outputs: map[string]registry.OutputFigures{"logits": parity.Figures("float64", result)},
-			Rules:   l.V, Confidence: registry.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: registry.NameCaseFigures(file, leftOut)}}
+		p := percaseReport{file: file, limits: l, report: evidence.ParityReport{
+			ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: n, Ran: n},
+			Outputs: map[string]evidence.OutputFigures{"logits": parity.Figures("float64", result)},
+			Rules:   l.V, Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, CaseFigures: evidence.NameCaseFigures(file, leftOut)}}
 		if got, err := p.again(); err != nil || len(got.Differences) > 0 {
 			rt.Fatalf("differences %+v, error %v; want none", got.Differences, err)
 		}

@@ -11,21 +11,23 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // reported is the report that verify writes about an engine with one output and labels.
-func reported(l validators.Limits, result tensor.Result, a *registry.Accuracy, attempts int) registry.ParityReport {
+func reported(l validators.Limits, result tensor.Result, a *evidence.Accuracy, attempts int) evidence.ParityReport {
 	judged := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result},
 		Accuracy: a, Current: a, Cases: result.Cases, Attempts: attempts})
-	return registry.ParityReport{
-		ReportHead:  registry.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
+	return evidence.ParityReport{
+		ReportHead:  evidence.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
 		Consistency: goldenCompared(),
-		Cases:       registry.CasesRun{Count: result.Cases, Ran: result.Cases},
-		Outputs:     map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)},
-		Accuracy:    a, Current: &registry.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: registry.Figure(judged.Confidence), Attempts: attempts, Checks: judged.Checks,
+		Cases:       evidence.CasesRun{Count: result.Cases, Ran: result.Cases},
+		Outputs:     map[string]evidence.OutputFigures{"logits": parity.Figures("float32", result)},
+		Accuracy:    a, Current: &evidence.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: evidence.Figure(judged.Confidence), Attempts: attempts, Checks: judged.Checks,
 	}
 }
 
@@ -41,11 +43,11 @@ func everyLimit() validators.Limits {
 }
 
 // passing is a report that passes every limit.
-func passing(t *testing.T) registry.ParityReport {
+func passing(t *testing.T) evidence.ParityReport {
 	t.Helper()
-	a := &registry.Accuracy{Metric: "top1", Reference: 0.9, Engine: 0.9, Lost: 1, Won: 1, Right: 540, Cases: 600, Count: 600}
+	a := &evidence.Accuracy{Metric: "top1", Reference: 0.9, Engine: 0.9, Lost: 1, Won: 1, Right: 540, Cases: 600, Count: 600}
 	report := reported(everyLimit(), equalResult(600), a, 2)
-	if report.Verdict != registry.VerdictPass || len(report.Checks) != 11 {
+	if report.Verdict != evidence.VerdictPass || len(report.Checks) != 11 {
 		t.Fatalf("the report passes with 11 checks: %s, %d: %v", report.Verdict, len(report.Checks), report.Reasons)
 	}
 	return report
@@ -71,14 +73,14 @@ func TestRejudgeAgreesWithJudge(t *testing.T) {
 		}
 		lost := rapid.IntRange(0, few/2).Draw(t, "lost")
 		won := rapid.IntRange(0, few/2).Draw(t, "won")
-		a := &registry.Accuracy{Metric: "top1", Lost: registry.Figure(lost),
-			Won: registry.Figure(won), Right: registry.Figure(cases - lost), Cases: cases, Count: cases}
+		a := &evidence.Accuracy{Metric: "top1", Lost: evidence.Figure(lost),
+			Won: evidence.Figure(won), Right: evidence.Figure(cases - lost), Cases: cases, Count: cases}
 		report := reported(everyLimit(), r, a, rapid.IntRange(1, 5).Draw(t, "attempts"))
 		data, err := json.Marshal(report)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var read registry.ParityReport
+		var read evidence.ParityReport
 		if err := registry.DecodeSigned(data, &read); err != nil {
 			t.Fatal(err)
 		}
@@ -93,67 +95,67 @@ func TestRejudgeAgreesWithJudge(t *testing.T) {
 // another one.
 func TestRejudgeNotices(t *testing.T) {
 	t.Parallel()
-	f := func(v float64) *registry.Figure { figure := registry.Figure(v); return &figure }
-	on := func(figure string, change func(c *registry.Check)) func(r *registry.ParityReport) {
-		return func(r *registry.ParityReport) {
-			change(&r.Checks[slices.IndexFunc(r.Checks, func(c registry.Check) bool { return c.Figure == figure })])
+	f := func(v float64) *evidence.Figure { figure := evidence.Figure(v); return &figure }
+	on := func(figure string, change func(c *evidence.Check)) func(r *evidence.ParityReport) {
+		return func(r *evidence.ParityReport) {
+			change(&r.Checks[slices.IndexFunc(r.Checks, func(c evidence.Check) bool { return c.Figure == figure })])
 		}
 	}
-	limit := func(v float64) func(c *registry.Check) {
-		return func(c *registry.Check) { c.Limit = registry.Figure(v) }
+	limit := func(v float64) func(c *evidence.Check) {
+		return func(c *evidence.Check) { c.Limit = evidence.Figure(v) }
 	}
 	for name, c := range map[string]struct {
-		change func(r *registry.ParityReport)
+		change func(r *evidence.ParityReport)
 		what   string
-		want   registry.Verdict
+		want   evidence.Verdict
 	}{
-		"a rate below its limit":            {on("top1", limit(0.999)), "output logits, top1: verdict", registry.VerdictUndecided},
-		"a rate far below its limit":        {on("accuracy", limit(0.99)), "accuracy: verdict", registry.VerdictFail},
-		"a drop above its limit":            {on("drop", limit(0.001)), "drop: verdict", registry.VerdictUndecided},
-		"an error above its limit":          {on("maxError", limit(-1)), "output logits, maxError: verdict", registry.VerdictFail},
-		"a cosine below its limit":          {on("cosine", limit(1.5)), "output logits, cosine: verdict", registry.VerdictFail},
-		"a limit in the other direction":    {on("cosine", func(c *registry.Check) { c.AtLeast = false }), "output logits, cosine: atLeast", registry.VerdictPass},
-		"elements that failed":              {on("elements", func(c *registry.Check) { c.Value, c.Limit = 3, 5 }), "output logits, elements: verdict", registry.VerdictFail},
-		"a bound that is too good":          {on("top1", func(c *registry.Check) { c.Low = f(1) }), "output logits, top1: low", registry.VerdictPass},
-		"the other bound":                   {on("equal", func(c *registry.Check) { c.High = f(0.99) }), "output logits, equal: high", registry.VerdictPass},
-		"no bound":                          {on("drop", func(c *registry.Check) { c.High = nil }), "drop: high", registry.VerdictPass},
-		"fewer misses":                      {on("accuracy", func(c *registry.Check) { c.Misses = f(0) }), "accuracy: misses", registry.VerdictPass},
-		"no misses":                         {on("equal", func(c *registry.Check) { c.Misses = nil }), "output logits, equal: misses", registry.VerdictUndecided},
-		"misses that are no number":         {on("equal", func(c *registry.Check) { c.Misses = f(math.NaN()) }), "output logits, equal: verdict", registry.VerdictFail},
-		"answers won":                       {on("drop", func(c *registry.Check) { c.Won = f(5) }), "drop: won", registry.VerdictPass},
-		"answers won that cannot be":        {on("drop", func(c *registry.Check) { c.Won = f(601) }), "drop: misses and won", registry.VerdictUndecided},
-		"another value of a rate":           {on("top1", func(c *registry.Check) { c.Value = 0.99 }), "output logits, top1: value", registry.VerdictPass},
-		"another value of an error":         {on("maxAbs", func(c *registry.Check) { c.Value = 0.5 }), "output logits, maxAbs: value", registry.VerdictPass},
-		"more proven than is":               {on("caseError", func(c *registry.Check) { c.Proves = f(0.0001) }), "output logits, caseError: proves", registry.VerdictPass},
-		"more cases than ran":               {on("maxAbs", func(c *registry.Check) { c.Cases = 6000 }), "output logits, maxAbs: cases", registry.VerdictPass},
-		"more cases than have answers":      {on("accuracy", func(c *registry.Check) { c.Cases = 6000 }), "accuracy: cases", registry.VerdictPass},
-		"an output that is not there":       {on("maxAbs", func(c *registry.Check) { c.Output = "y" }), "output y, maxAbs", registry.VerdictPass},
-		"a figure of no limit":              {on("maxAbs", func(c *registry.Check) { c.Figure = "beauty" }), "output logits, beauty", registry.VerdictUndecided},
-		"a regression above its limit":      {on("regression", limit(0.001)), "regression: verdict", registry.VerdictUndecided},
-		"a regression against nothing":      {func(r *registry.ParityReport) { r.Current = nil }, "regression", registry.VerdictPass},
-		"no accuracy":                       {func(r *registry.ParityReport) { r.Accuracy = nil }, "accuracy", registry.VerdictPass},
-		"a check that says fail":            {on("maxAbs", func(c *registry.Check) { c.Verdict = registry.VerdictFail }), "output logits, maxAbs: verdict", registry.VerdictPass},
-		"more attempts":                     {func(r *registry.ParityReport) { r.Attempts = 20 }, "confidence", registry.VerdictPass},
-		"no attempt":                        {func(r *registry.ParityReport) { r.Attempts = 0 }, "attempts", registry.VerdictPass},
-		"a lower confidence":                {func(r *registry.ParityReport) { r.Confidence = 0.9 }, "output logits, top1: low", registry.VerdictPass},
-		"no checks":                         {func(r *registry.ParityReport) { r.Checks = nil }, "verdict", registry.VerdictUndecided},
-		"no cases":                          {func(r *registry.ParityReport) { r.Cases = registry.CasesRun{} }, "verdict", registry.VerdictUndecided},
-		"cases that did not run":            {func(r *registry.ParityReport) { r.Cases.Count = 601 }, "verdict", registry.VerdictUndecided},
-		"a fail without a reason":           {func(r *registry.ParityReport) { r.Verdict = registry.VerdictFail }, "verdict", registry.VerdictPass},
-		"undecided without a reason":        {func(r *registry.ParityReport) { r.Verdict = registry.VerdictUndecided }, "verdict", registry.VerdictPass},
-		"a pass with a reason that a check": {func(r *registry.ParityReport) { r.Reasons = []registry.Reason{{Code: validators.ReasonLimit}} }, "reasons", registry.VerdictPass},
-		"a pass with a reason beside":       {func(r *registry.ParityReport) { r.Reasons = []registry.Reason{{Code: "jitter"}} }, "verdict", registry.VerdictUndecided},
-		"a pass with NaN": {func(r *registry.ParityReport) {
+		"a rate below its limit":            {on("top1", limit(0.999)), "output logits, top1: verdict", evidence.VerdictUndecided},
+		"a rate far below its limit":        {on("accuracy", limit(0.99)), "accuracy: verdict", evidence.VerdictFail},
+		"a drop above its limit":            {on("drop", limit(0.001)), "drop: verdict", evidence.VerdictUndecided},
+		"an error above its limit":          {on("maxError", limit(-1)), "output logits, maxError: verdict", evidence.VerdictFail},
+		"a cosine below its limit":          {on("cosine", limit(1.5)), "output logits, cosine: verdict", evidence.VerdictFail},
+		"a limit in the other direction":    {on("cosine", func(c *evidence.Check) { c.AtLeast = false }), "output logits, cosine: atLeast", evidence.VerdictPass},
+		"elements that failed":              {on("elements", func(c *evidence.Check) { c.Value, c.Limit = 3, 5 }), "output logits, elements: verdict", evidence.VerdictFail},
+		"a bound that is too good":          {on("top1", func(c *evidence.Check) { c.Low = f(1) }), "output logits, top1: low", evidence.VerdictPass},
+		"the other bound":                   {on("equal", func(c *evidence.Check) { c.High = f(0.99) }), "output logits, equal: high", evidence.VerdictPass},
+		"no bound":                          {on("drop", func(c *evidence.Check) { c.High = nil }), "drop: high", evidence.VerdictPass},
+		"fewer misses":                      {on("accuracy", func(c *evidence.Check) { c.Misses = f(0) }), "accuracy: misses", evidence.VerdictPass},
+		"no misses":                         {on("equal", func(c *evidence.Check) { c.Misses = nil }), "output logits, equal: misses", evidence.VerdictUndecided},
+		"misses that are no number":         {on("equal", func(c *evidence.Check) { c.Misses = f(math.NaN()) }), "output logits, equal: verdict", evidence.VerdictFail},
+		"answers won":                       {on("drop", func(c *evidence.Check) { c.Won = f(5) }), "drop: won", evidence.VerdictPass},
+		"answers won that cannot be":        {on("drop", func(c *evidence.Check) { c.Won = f(601) }), "drop: misses and won", evidence.VerdictUndecided},
+		"another value of a rate":           {on("top1", func(c *evidence.Check) { c.Value = 0.99 }), "output logits, top1: value", evidence.VerdictPass},
+		"another value of an error":         {on("maxAbs", func(c *evidence.Check) { c.Value = 0.5 }), "output logits, maxAbs: value", evidence.VerdictPass},
+		"more proven than is":               {on("caseError", func(c *evidence.Check) { c.Proves = f(0.0001) }), "output logits, caseError: proves", evidence.VerdictPass},
+		"more cases than ran":               {on("maxAbs", func(c *evidence.Check) { c.Cases = 6000 }), "output logits, maxAbs: cases", evidence.VerdictPass},
+		"more cases than have answers":      {on("accuracy", func(c *evidence.Check) { c.Cases = 6000 }), "accuracy: cases", evidence.VerdictPass},
+		"an output that is not there":       {on("maxAbs", func(c *evidence.Check) { c.Output = "y" }), "output y, maxAbs", evidence.VerdictPass},
+		"a figure of no limit":              {on("maxAbs", func(c *evidence.Check) { c.Figure = "beauty" }), "output logits, beauty", evidence.VerdictUndecided},
+		"a regression above its limit":      {on("regression", limit(0.001)), "regression: verdict", evidence.VerdictUndecided},
+		"a regression against nothing":      {func(r *evidence.ParityReport) { r.Current = nil }, "regression", evidence.VerdictPass},
+		"no accuracy":                       {func(r *evidence.ParityReport) { r.Accuracy = nil }, "accuracy", evidence.VerdictPass},
+		"a check that says fail":            {on("maxAbs", func(c *evidence.Check) { c.Verdict = evidence.VerdictFail }), "output logits, maxAbs: verdict", evidence.VerdictPass},
+		"more attempts":                     {func(r *evidence.ParityReport) { r.Attempts = 20 }, "confidence", evidence.VerdictPass},
+		"no attempt":                        {func(r *evidence.ParityReport) { r.Attempts = 0 }, "attempts", evidence.VerdictPass},
+		"a lower confidence":                {func(r *evidence.ParityReport) { r.Confidence = 0.9 }, "output logits, top1: low", evidence.VerdictPass},
+		"no checks":                         {func(r *evidence.ParityReport) { r.Checks = nil }, "verdict", evidence.VerdictUndecided},
+		"no cases":                          {func(r *evidence.ParityReport) { r.Cases = evidence.CasesRun{} }, "verdict", evidence.VerdictUndecided},
+		"cases that did not run":            {func(r *evidence.ParityReport) { r.Cases.Count = 601 }, "verdict", evidence.VerdictUndecided},
+		"a fail without a reason":           {func(r *evidence.ParityReport) { r.Verdict = evidence.VerdictFail }, "verdict", evidence.VerdictPass},
+		"undecided without a reason":        {func(r *evidence.ParityReport) { r.Verdict = evidence.VerdictUndecided }, "verdict", evidence.VerdictPass},
+		"a pass with a reason that a check": {func(r *evidence.ParityReport) { r.Reasons = []evidence.Reason{{Code: validators.ReasonLimit}} }, "reasons", evidence.VerdictPass},
+		"a pass with a reason beside":       {func(r *evidence.ParityReport) { r.Reasons = []evidence.Reason{{Code: "jitter"}} }, "verdict", evidence.VerdictUndecided},
+		"a pass with NaN": {func(r *evidence.ParityReport) {
 			o := r.Outputs["logits"]
 			o.NewNaN = 1
 			r.Outputs["logits"] = o
-		}, "verdict", registry.VerdictFail},
-		"a pass with a failed consistency check": {func(r *registry.ParityReport) {
-			r.Consistency = []registry.ConsistencyCheck{{Kind: registry.ConsistencyBatch, Verdict: registry.VerdictFail}}
-		}, "verdict", registry.VerdictFail},
-		"a pass with a plain load that fails": {func(r *registry.ParityReport) {
-			r.PlainLoad = &registry.PlainLoad{Verdict: registry.VerdictFail}
-		}, "verdict", registry.VerdictFail},
+		}, "verdict", evidence.VerdictFail},
+		"a pass with a failed consistency check": {func(r *evidence.ParityReport) {
+			r.Consistency = []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyBatch, Verdict: evidence.VerdictFail}}
+		}, "verdict", evidence.VerdictFail},
+		"a pass with a plain load that fails": {func(r *evidence.ParityReport) {
+			r.PlainLoad = &evidence.PlainLoad{Verdict: evidence.VerdictFail}
+		}, "verdict", evidence.VerdictFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +177,7 @@ func TestRejudgeAtTheLimits(t *testing.T) {
 	t.Parallel()
 	for figure, worse := range map[string]float64{"top1": 1, "drop": -1, "maxError": -1, "snrDb": 1} {
 		report := passing(t)
-		c := &report.Checks[slices.IndexFunc(report.Checks, func(c registry.Check) bool { return c.Figure == figure })]
+		c := &report.Checks[slices.IndexFunc(report.Checks, func(c evidence.Check) bool { return c.Figure == figure })]
 		bound := c.Value
 		switch figure {
 		case "top1":
@@ -188,10 +190,10 @@ func TestRejudgeAtTheLimits(t *testing.T) {
 			o.SpreadSNRdB = 40
 			report.Outputs["logits"] = o
 		}
-		for limit, want := range map[registry.Figure]bool{bound: true, registry.Figure(math.Nextafter(float64(bound), worse*math.Inf(1))): false} {
+		for limit, want := range map[evidence.Figure]bool{bound: true, evidence.Figure(math.Nextafter(float64(bound), worse*math.Inf(1))): false} {
 			c.Limit = limit
 			got, err := validators.Rejudge(report)
-			if passes := got.Verdict == registry.VerdictPass; err != nil || passes != want {
+			if passes := got.Verdict == evidence.VerdictPass; err != nil || passes != want {
 				t.Errorf("%s with the limit %v: %v, %+v; want a pass: %v", figure, limit, err, got, want)
 			}
 		}
@@ -201,17 +203,17 @@ func TestRejudgeAtTheLimits(t *testing.T) {
 // What fails without a check, such as another shape, is as the report says.
 func TestRejudgeBelievesReasonsBeside(t *testing.T) {
 	t.Parallel()
-	for name, report := range map[string]registry.ParityReport{
-		"shape": {ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Code: "shape"}}},
-			Cases: registry.CasesRun{Count: 8}, Rules: validators.LimitsVersion, Attempts: 1, Confidence: 0.95},
-		"too few cases": func() registry.ParityReport {
+	for name, report := range map[string]evidence.ParityReport{
+		"shape": {ReportHead: evidence.ReportHead{Verdict: evidence.VerdictFail, Reasons: []evidence.Reason{{Code: "shape"}}},
+			Cases: evidence.CasesRun{Count: 8}, Rules: validators.LimitsVersion, Attempts: 1, Confidence: 0.95},
+		"too few cases": func() evidence.ParityReport {
 			r := passing(t)
-			r.Verdict, r.Reasons = registry.VerdictUndecided, []registry.Reason{{Code: validators.ReasonTooFewCases}}
+			r.Verdict, r.Reasons = evidence.VerdictUndecided, []evidence.Reason{{Code: validators.ReasonTooFewCases}}
 			return r
 		}(),
-		"a plain load that fails, and nodes keep the profile": func() registry.ParityReport {
+		"a plain load that fails, and nodes keep the profile": func() evidence.ParityReport {
 			r := passing(t)
-			r.PlainLoad, r.Settings.Profile = &registry.PlainLoad{Verdict: registry.VerdictFail}, &registry.LoadProfile{Required: true}
+			r.PlainLoad, r.Settings.Profile = &evidence.PlainLoad{Verdict: evidence.VerdictFail}, &artifact.LoadProfile{Required: true}
 			return r
 		}(),
 	} {
@@ -229,7 +231,7 @@ func TestRejudgeBelievesReasonsBeside(t *testing.T) {
 func TestRejudgeRefuses(t *testing.T) {
 	t.Parallel()
 	for _, rules := range []int{-1, 0, 2} {
-		_, err := validators.Rejudge(registry.ParityReport{Rules: rules})
+		_, err := validators.Rejudge(evidence.ParityReport{Rules: rules})
 		if want := fmt.Sprintf("limits of version %d: this program knows version 1", rules); registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("rules %d: %v, want %q", rules, err, want)
 		}
@@ -243,7 +245,7 @@ func FuzzRejudge(f *testing.F) {
 		`{"output":"y","figure":"maxAbs","value":1,"limit":1,"verdict":"pass","cases":1,"proves":0.95}]}`))
 	f.Add([]byte(`{"verdict":"fail","rules":1,"confidence":"nan","attempts":-1,"checks":[{"figure":"drop","misses":1e300,"won":"inf","cases":-9},{"figure":"top1","misses":"-inf","cases":9007199254740991}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var report registry.ParityReport
+		var report evidence.ParityReport
 		if registry.DecodeSigned(data, &report) != nil {
 			return
 		}

@@ -3,8 +3,8 @@ package validators
 import (
 	"math"
 
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -13,7 +13,7 @@ import (
 
 // bounded returns the value and the bounds of a check: of a share of the cases, of a drop, or of the
 // accuracy over the reference's, which follows from a.
-func bounded(c registry.Check, a *registry.Accuracy, confidence float64) (value, low, high float64) {
+func bounded(c evidence.Check, a *evidence.Accuracy, confidence float64) (value, low, high float64) {
 	misses, cases := float64(*c.Misses), float64(max(c.Cases, 1))
 	switch {
 	case c.Figure == figure.Relative:
@@ -28,30 +28,30 @@ func bounded(c registry.Check, a *registry.Accuracy, confidence float64) (value,
 
 // decide returns the verdict on a check with bounds: its limit holds if the worse bound does, and is
 // exceeded if the better one does not hold. A share without a value fails.
-func decide(c registry.Check) registry.Verdict {
+func decide(c evidence.Check) evidence.Verdict {
 	worse, better := float64(*c.High), float64(*c.Low)
 	if c.AtLeast {
 		worse, better = better, worse
 	}
 	switch row := (figure.Row{AtLeast: c.AtLeast}); {
 	case math.IsNaN(float64(*c.Misses)):
-		return registry.VerdictFail
+		return evidence.VerdictFail
 	case row.Keeps(worse, float64(c.Limit)):
-		return registry.VerdictPass
+		return evidence.VerdictPass
 	case !row.Keeps(better, float64(c.Limit)):
-		return registry.VerdictFail
+		return evidence.VerdictFail
 	}
-	return registry.VerdictUndecided
+	return evidence.VerdictUndecided
 }
 
 // settle settles a check of counts.
-func (j *judgement) settle(c *registry.Check, a *registry.Accuracy) (low, high float64) {
+func (j *judgement) settle(c *evidence.Check, a *evidence.Accuracy) (low, high float64) {
 	value, low, high := bounded(*c, a, j.confidence)
-	c.Value, c.Low, c.High = registry.Figure(value), figureOf(low), figureOf(high)
+	c.Value, c.Low, c.High = evidence.Figure(value), figureOf(low), figureOf(high)
 	c.Verdict = decide(*c)
 	j.sameBits(c, *c.Misses != 0 || c.Won != nil && *c.Won != 0, 0)
 	return low, high
 }
 
 // isDrop reports whether a check has the answers that only one of two engines has right.
-func isDrop(c registry.Check) bool { return c.Figure == figure.Drop || c.Figure == figure.Regression }
+func isDrop(c evidence.Check) bool { return c.Figure == figure.Drop || c.Figure == figure.Regression }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -17,18 +17,18 @@ func TestJudgeSkill(t *testing.T) {
 	limits := limits2(validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}})
 	for name, c := range map[string]struct {
 		misses, others float64 // of 400 cases
-		want           registry.Verdict
+		want           evidence.Verdict
 		says           string
 	}{
-		"as a constant":            {9, 9, registry.VerdictFail, "2.25 % of the answers are wrong, and an engine that always gave the most frequent one would miss 2.25 %"},
-		"worse than a constant":    {20, 9, registry.VerdictFail, "5 % of the answers are wrong"},
-		"half of it":               {4.5, 9, registry.VerdictPass, ""},
-		"more than half":           {4.6, 9, registry.VerdictFail, "want at most half"},
-		"none of few":              {0, 1, registry.VerdictPass, ""},
-		"one of few":               {1, 1, registry.VerdictFail, "1 of 400 cases have other answers, too few to tell"},
-		"more than half of five":   {2.6, 5, registry.VerdictFail, "want at most half"},
-		"more than half of fewer":  {2.6, 4, registry.VerdictFail, "too few to tell"},
-		"all answers are the same": {3, 0, registry.VerdictPass, ""},
+		"as a constant":            {9, 9, evidence.VerdictFail, "2.25 % of the answers are wrong, and an engine that always gave the most frequent one would miss 2.25 %"},
+		"worse than a constant":    {20, 9, evidence.VerdictFail, "5 % of the answers are wrong"},
+		"half of it":               {4.5, 9, evidence.VerdictPass, ""},
+		"more than half":           {4.6, 9, evidence.VerdictFail, "want at most half"},
+		"none of few":              {0, 1, evidence.VerdictPass, ""},
+		"one of few":               {1, 1, evidence.VerdictFail, "1 of 400 cases have other answers, too few to tell"},
+		"more than half of five":   {2.6, 5, evidence.VerdictFail, "want at most half"},
+		"more than half of fewer":  {2.6, 4, evidence.VerdictFail, "too few to tell"},
+		"all answers are the same": {3, 0, evidence.VerdictPass, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,13 +38,13 @@ func TestJudgeSkill(t *testing.T) {
 			if got.Verdict != c.want || c.says != "" && (len(got.Reasons) != 1 || !strings.Contains(got.Reasons[0].Message, c.says)) {
 				t.Fatalf("verdict %s, reasons %+v; want %s with %q", got.Verdict, got.Reasons, c.want, c.says)
 			}
-			if some := limits.JudgeSome("fp32", measured); some.Verdict != registry.VerdictPass {
+			if some := limits.JudgeSome("fp32", measured); some.Verdict != evidence.VerdictPass {
 				t.Errorf("of some of the cases: %s, %+v; want a pass", some.Verdict, some.Reasons)
 			}
-			skill := registry.Figure(result.Skill())
-			report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
-				Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
-				Outputs: map[string]registry.OutputFigures{"logits": {Skill: &skill}}}
+			skill := evidence.Figure(result.Skill())
+			report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
+				Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+				Outputs: map[string]evidence.OutputFigures{"logits": {Skill: &skill}}}
 			again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 			if err != nil || len(again.Differences) > 0 || again.Verdict != c.want {
 				t.Errorf("judged again: %s, %+v (%v); want %s", again.Verdict, again.Differences, err, c.want)
@@ -54,7 +54,7 @@ func TestJudgeSkill(t *testing.T) {
 			}
 			for i, check := range report.Checks {
 				if check.Figure == "skill" {
-					report.Checks[i].Value, report.Checks[i].Verdict = 1, registry.VerdictPass
+					report.Checks[i].Value, report.Checks[i].Verdict = 1, evidence.VerdictPass
 				}
 			}
 			if again, err := validators.RejudgeWith(report, validators.Beside{}); c.misses > 0 && (err != nil || len(again.Differences) == 0) {
@@ -69,15 +69,15 @@ func TestFewerCasesThatCount(t *testing.T) {
 	t.Parallel()
 	limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
 	limits.MinCases = 300
-	for full, want := range map[int]registry.Verdict{300: registry.VerdictPass, 299: registry.VerdictUndecided} {
+	for full, want := range map[int]evidence.Verdict{300: evidence.VerdictPass, 299: evidence.VerdictUndecided} {
 		result := tensor.Result{Cases: 400, FullCases: full, Elements: 400, SpreadSNR: math.Inf(1)}
 		got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 400})
-		if got.Verdict != want || want != registry.VerdictPass && got.Reasons[0].Code != validators.ReasonTooFewCases {
+		if got.Verdict != want || want != evidence.VerdictPass && got.Reasons[0].Code != validators.ReasonTooFewCases {
 			t.Errorf("%d cases that count: %s, %+v; want %s", full, got.Verdict, got.Reasons, want)
 		}
-		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass},
-			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
-			Outputs: map[string]registry.OutputFigures{"logits": {}}}
+		report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass},
+			Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || again.Verdict != want {
 			t.Errorf("%d cases that count, judged again: %s, %+v (%v); want %s", full, again.Verdict, again.Differences, err, want)
@@ -98,26 +98,26 @@ func TestRejudgeTooFewCases(t *testing.T) {
 	limits.MinCases = 300
 	for name, c := range map[string]struct {
 		ran     int
-		verdict registry.Verdict
+		verdict evidence.Verdict
 		code    string // of a reason
-		want    registry.Verdict
+		want    evidence.Verdict
 		differs bool
 	}{
-		"enough":                     {300, registry.VerdictPass, "", registry.VerdictPass, false},
-		"too few":                    {299, registry.VerdictUndecided, validators.ReasonTooFewCases, registry.VerdictUndecided, false},
-		"none ran":                   {0, registry.VerdictFail, "run_failed", registry.VerdictFail, false},
-		"too few that pass":          {299, registry.VerdictPass, "", registry.VerdictUndecided, true},
-		"too few, which is a reason": {299, registry.VerdictPass, validators.ReasonTooFewCases, registry.VerdictUndecided, true},
-		"too few for another reason": {299, registry.VerdictUndecided, validators.ReasonNotEnough, registry.VerdictUndecided, true},
+		"enough":                     {300, evidence.VerdictPass, "", evidence.VerdictPass, false},
+		"too few":                    {299, evidence.VerdictUndecided, validators.ReasonTooFewCases, evidence.VerdictUndecided, false},
+		"none ran":                   {0, evidence.VerdictFail, "run_failed", evidence.VerdictFail, false},
+		"too few that pass":          {299, evidence.VerdictPass, "", evidence.VerdictUndecided, true},
+		"too few, which is a reason": {299, evidence.VerdictPass, validators.ReasonTooFewCases, evidence.VerdictUndecided, true},
+		"too few for another reason": {299, evidence.VerdictUndecided, validators.ReasonNotEnough, evidence.VerdictUndecided, true},
 	} {
 		result := tensor.Result{Cases: c.ran, FullCases: c.ran, Elements: int64(c.ran), SpreadSNR: math.Inf(1)}
-		report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: c.verdict}, Rules: validators.LimitsVersion, Confidence: 0.95, Attempts: 1,
-			Consistency: goldenCompared(), Cases: registry.CasesRun{Count: c.ran, Ran: c.ran}, Outputs: map[string]registry.OutputFigures{"logits": {}}}
+		report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: c.verdict}, Rules: validators.LimitsVersion, Confidence: 0.95, Attempts: 1,
+			Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: c.ran, Ran: c.ran}, Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 		if c.ran > 0 {
 			report.Checks = limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.ran}).Checks
 		}
 		if c.code != "" {
-			report.Reasons = []registry.Reason{{Code: c.code}}
+			report.Reasons = []evidence.Reason{{Code: c.code}}
 		}
 		got, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || got.Verdict != c.want || (len(got.Differences) > 0) != c.differs {
@@ -132,21 +132,21 @@ func TestRejudgeWithoutConsistencyChecks(t *testing.T) {
 	limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
 	limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterNone}
 	got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(3)}, Cases: 3})
-	report := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass},
-		Consistency: goldenCompared(), Cases: registry.CasesRun{Count: 3, Ran: 3}, Rules: validators.LimitsVersion, Confidence: registry.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
-		Outputs: map[string]registry.OutputFigures{"logits": {}}}
+	report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass},
+		Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 3, Ran: 3}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+		Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 	for name, c := range map[string]struct {
-		checks []registry.ConsistencyCheck
-		want   registry.Verdict
+		checks []evidence.ConsistencyCheck
+		want   evidence.Verdict
 	}{
-		"none": {nil, registry.VerdictUndecided},
-		"both": {[]registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictPass}, {Kind: registry.ConsistencyProcess, Verdict: registry.VerdictPass}}, registry.VerdictPass},
-		"one that did not run": {[]registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictPass},
-			{Kind: registry.ConsistencyProcess, Verdict: registry.VerdictUndecided}}, registry.VerdictUndecided},
+		"none": {nil, evidence.VerdictUndecided},
+		"both": {[]evidence.ConsistencyCheck{{Kind: evidence.ConsistencyRepeat, Verdict: evidence.VerdictPass}, {Kind: evidence.ConsistencyProcess, Verdict: evidence.VerdictPass}}, evidence.VerdictPass},
+		"one that did not run": {[]evidence.ConsistencyCheck{{Kind: evidence.ConsistencyRepeat, Verdict: evidence.VerdictPass},
+			{Kind: evidence.ConsistencyProcess, Verdict: evidence.VerdictUndecided}}, evidence.VerdictUndecided},
 	} {
 		report.Consistency = append(goldenCompared(), c.checks...)
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
-		if err != nil || again.Verdict != c.want || (len(again.Differences) > 0) != (c.want != registry.VerdictPass) {
+		if err != nil || again.Verdict != c.want || (len(again.Differences) > 0) != (c.want != evidence.VerdictPass) {
 			t.Errorf("%s: %s, %+v (%v); want %s", name, again.Verdict, again.Differences, err, c.want)
 		}
 	}

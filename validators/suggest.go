@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/figure"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -40,7 +40,7 @@ const (
 
 // factor is the margin of the error of the worst case: all cases of the verdict keep it with 95 %
 // probability, if the tail of the errors is exponential or lighter.
-func (s *Suggestion) factor(c registry.Check) float64 {
+func (s *Suggestion) factor(c evidence.Check) float64 {
 	return math.Max(marginFactor, stats.UpperLargest(c.Cases, s.Verdict, DefaultConfidence))
 }
 
@@ -51,7 +51,7 @@ func NewSuggestion(cases, verdict int) *Suggestion {
 
 // Add takes the report of an engine: limits are those that every engine of a precision would keep. An engine
 // that fails a limit of its report is left out.
-func (s *Suggestion) Add(engine, precision string, report registry.ParityReport) {
+func (s *Suggestion) Add(engine, precision string, report evidence.ParityReport) {
 	if failed := leftOut(engine, report); len(failed) > 0 {
 		s.LeftOut = append(s.LeftOut, failed...)
 		return
@@ -80,7 +80,7 @@ func (s *Suggestion) Add(engine, precision string, report registry.ParityReport)
 }
 
 // looser is the limits with one that a figure keeps, which is not looser than the one of the report.
-func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
+func (s *Suggestion) looser(o OutputLimits, c evidence.Check) OutputLimits {
 	value, now, tenth := float64(c.Value), float64(c.Limit), float64(c.Limit)/10
 	atMost := func(factor float64) float64 { return math.Min(now, up(math.Max(factor*value, tenth))) }
 	row, _ := figure.Find(c.Figure)
@@ -107,7 +107,7 @@ func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
 
 // rateOf is a rate that the cases of the verdict prove if they miss as often as these do at most. It is no looser than the limit of the
 // report, as far as these cases can prove that.
-func (s *Suggestion) rateOf(c registry.Check) float64 {
+func (s *Suggestion) rateOf(c evidence.Check) float64 {
 	now := math.Min(float64(c.Limit), s.proven(0))
 	if c.Misses == nil || c.Cases < 1 {
 		return now
@@ -125,7 +125,7 @@ func (s *Suggestion) proven(misses float64) float64 {
 }
 
 // dropOf is a drop that the cases of the verdict prove if they come out like these.
-func (s *Suggestion) dropOf(a registry.Accuracy, checks []registry.Check, confidence float64) float64 {
+func (s *Suggestion) dropOf(a evidence.Accuracy, checks []evidence.Check, confidence float64) float64 {
 	m, err := accuracy.Find(a.Metric)
 	if err != nil {
 		return 1
@@ -147,7 +147,7 @@ func (s *Suggestion) dropOf(a registry.Accuracy, checks []registry.Check, confid
 // provable is the drop of a metric by the bootstrap that the cases of the verdict prove, if they come out
 // like these: the bound that these prove, nearer by the root of the numbers of cases. Where nothing
 // differs the bound is exact, and comes nearer as that of a rate without a miss.
-func (s *Suggestion) provable(a registry.Accuracy, m accuracy.Metric, checks []registry.Check, confidence float64) float64 {
+func (s *Suggestion) provable(a evidence.Accuracy, m accuracy.Metric, checks []evidence.Check, confidence float64) float64 {
 	for _, c := range checks {
 		if c.Figure != figure.Relative || c.Slice != "" || c.Low == nil || !(*c.Low > 0) {
 			continue

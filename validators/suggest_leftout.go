@@ -3,21 +3,21 @@ package validators
 import (
 	"fmt"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // LeftOut is a limit that an engine exceeds, for which no figure of the engine is in a suggestion.
 type LeftOut struct {
 	Engine string `json:"engine"` // TARGET/VARIANT
-	registry.Reason
+	evidence.Reason
 }
 
 // leftOut returns the limits that an engine exceeds. Where it fails for anything else, such as NaN, it
 // returns the reasons.
-func leftOut(engine string, report registry.ParityReport) []LeftOut {
+func leftOut(engine string, report evidence.ParityReport) []LeftOut {
 	var out []LeftOut
 	for _, c := range report.Checks {
-		if c.Verdict != registry.VerdictFail {
+		if c.Verdict != evidence.VerdictFail {
 			continue
 		}
 		message, how := c.Figure, "at most"
@@ -27,14 +27,14 @@ func leftOut(engine string, report registry.ParityReport) []LeftOut {
 		if c.AtLeast {
 			how = "at least"
 		}
-		r := registry.Reason{Code: ReasonLimit, Output: c.Output, Figure: c.Figure, Limit: c.Limit, Value: c.Value,
+		r := evidence.Reason{Code: ReasonLimit, Output: c.Output, Figure: c.Figure, Limit: c.Limit, Value: c.Value,
 			Message: fmt.Sprintf("%s is %.6g, and the limit is %s %g", message, float64(c.Value), how, float64(c.Limit))}
 		if c.Case != nil {
 			r.Case = *c.Case
 		}
 		out = append(out, LeftOut{engine, r})
 	}
-	if len(out) == 0 && report.Verdict == registry.VerdictFail {
+	if len(out) == 0 && report.Verdict == evidence.VerdictFail {
 		for _, r := range report.Reasons {
 			out = append(out, LeftOut{engine, r})
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -13,14 +13,14 @@ import (
 // that the cases of the verdict prove.
 func TestSuggestion(t *testing.T) {
 	t.Parallel()
-	misses := func(v float64) *registry.Figure { f := registry.Figure(v); return &f }
-	report := func(worst registry.Figure, wrong float64) registry.ParityReport {
-		return registry.ParityReport{Confidence: 0.95, Accuracy: &registry.Accuracy{Metric: "top1", Lost: registry.Figure(wrong), Right: 500, Cases: 500},
-			Checks: []registry.Check{
+	misses := func(v float64) *evidence.Figure { f := evidence.Figure(v); return &f }
+	report := func(worst evidence.Figure, wrong float64) evidence.ParityReport {
+		return evidence.ParityReport{Confidence: 0.95, Accuracy: &evidence.Accuracy{Metric: "top1", Lost: evidence.Figure(wrong), Right: 500, Cases: 500},
+			Checks: []evidence.Check{
 				{Output: "y", Figure: "maxError", Value: worst, Limit: 2.5, Cases: 1000}, {Output: "y", Figure: "snrDb", Value: 40 - 10*worst, Limit: 12, AtLeast: true},
 				{Output: "y", Figure: "top1", Misses: misses(wrong), Cases: 500, Limit: 0.9, AtLeast: true},
 				{Output: "y", Figure: "systematic", Value: 0.003, Limit: 0.03}, {Output: "z", Figure: "systematic", Value: 0.018, Limit: 0.03},
-				{Output: "z", Figure: "caseError", Value: 0, Limit: 0.5, Cases: 1000}, {Output: "z", Figure: "snrDb", Value: registry.Figure(math.Inf(1)), Limit: 12, AtLeast: true},
+				{Output: "z", Figure: "caseError", Value: 0, Limit: 0.5, Cases: 1000}, {Output: "z", Figure: "snrDb", Value: evidence.Figure(math.Inf(1)), Limit: 12, AtLeast: true},
 			}}
 	}
 	s := validators.NewSuggestion(500, 1000)
@@ -54,7 +54,7 @@ func TestSuggestionOfOtherMetrics(t *testing.T) {
 	t.Parallel()
 	for metric, c := range map[string]struct {
 		measured, want string
-		drop, low      registry.Figure // of 60 cases, and what they prove of the share of the reference's
+		drop, low      evidence.Figure // of 60 cases, and what they prove of the share of the reference's
 	}{
 		"map":        {"", "  accuracy: {metric: map, drop: {max: 0.038}}", 0.01, 0.88},       // (0.072-0.01)*sqrt(60/300) more
 		"f1_macro":   {"", "  accuracy: {metric: f1_macro, drop: {max: 0.015}}", 0, 0.88},     // 0.072*0.0099/0.0487
@@ -62,13 +62,13 @@ func TestSuggestionOfOtherMetrics(t *testing.T) {
 		"program":    {`metric: program, program: "score.py"`, `  accuracy: {metric: program, program: "score.py", drop: {max: 0.013}}`, 0, 0},
 		"map50":      {"", "  accuracy: {metric: map50, drop: {max: 0.013}}", 0, 0},
 		"rmse":       {"", "  accuracy: {metric: rmse, drop: {max: 0.005}}", 0, 0},
-		"mae":        {"", "", registry.Figure(math.NaN()), 0}, // the reference has no error to be a share of
+		"mae":        {"", "", evidence.Figure(math.NaN()), 0}, // the reference has no error to be a share of
 	} {
 		s := validators.NewSuggestion(60, 300)
 		s.Measured = c.measured
-		s.Add("cpu/fp32", "fp32", registry.ParityReport{Confidence: 0.95,
-			Accuracy: &registry.Accuracy{Metric: metric, Cases: 60, Reference: 0.6, Drop: c.drop},
-			Checks:   []registry.Check{{Output: "y", Figure: "maxError", Value: 0.1, Limit: 2.5, Cases: 60}, {Figure: "relative", Low: &c.low, AtLeast: true}}})
+		s.Add("cpu/fp32", "fp32", evidence.ParityReport{Confidence: 0.95,
+			Accuracy: &evidence.Accuracy{Metric: metric, Cases: 60, Reference: 0.6, Drop: c.drop},
+			Checks:   []evidence.Check{{Output: "y", Figure: "maxError", Value: 0.1, Limit: 2.5, Cases: 60}, {Figure: "relative", Low: &c.low, AtLeast: true}}})
 		if text := s.YAML(); !strings.Contains(text, c.want+"\n") || c.want == "" && (strings.Contains(text, "accuracy") || s.Drop != nil) {
 			t.Errorf("%s: %s\nwant %s", metric, text, c.want)
 		}
@@ -81,7 +81,7 @@ func TestSuggestionOfFewCases(t *testing.T) {
 	t.Parallel()
 	suggest := func(cases int) validators.OutputLimits {
 		s := validators.NewSuggestion(cases, 300)
-		s.Add("cpu/int8", "int8", registry.ParityReport{Checks: []registry.Check{
+		s.Add("cpu/int8", "int8", evidence.ParityReport{Checks: []evidence.Check{
 			{Output: "y", Figure: "maxError", Value: 0.4, Limit: 2.5, Cases: cases}, {Output: "y", Figure: "caseError", Value: 0.1, Limit: 0.8, Cases: cases},
 			{Output: "y", Figure: "cosine", Value: 0.99, Limit: 0.9, AtLeast: true, Cases: cases}, {Output: "y", Figure: "systematic", Value: 0.02, Limit: 0.03, Cases: cases},
 		}})
@@ -103,15 +103,15 @@ func TestSuggestionOfFewCases(t *testing.T) {
 // An engine that fails a limit of now loosens none, and neither does the margin of one that passes.
 func TestSuggestionIsNotLooser(t *testing.T) {
 	t.Parallel()
-	report := func(snr, worst float64) registry.ParityReport {
-		verdict := registry.VerdictPass
+	report := func(snr, worst float64) evidence.ParityReport {
+		verdict := evidence.VerdictPass
 		if snr < 12 {
-			verdict = registry.VerdictFail
+			verdict = evidence.VerdictFail
 		}
-		return registry.ParityReport{ReportHead: registry.ReportHead{Verdict: verdict}, Checks: []registry.Check{
-			{Output: "y", Figure: "snrDb", Value: registry.Figure(snr), Limit: 12, AtLeast: true, Verdict: verdict},
-			{Output: "y", Figure: "maxError", Value: registry.Figure(worst), Limit: 2.5, Verdict: registry.VerdictPass},
-			{Output: "y", Figure: "top1", Limit: 0.9, AtLeast: true, Verdict: registry.VerdictUndecided},
+		return evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: verdict}, Checks: []evidence.Check{
+			{Output: "y", Figure: "snrDb", Value: evidence.Figure(snr), Limit: 12, AtLeast: true, Verdict: verdict},
+			{Output: "y", Figure: "maxError", Value: evidence.Figure(worst), Limit: 2.5, Verdict: evidence.VerdictPass},
+			{Output: "y", Figure: "top1", Limit: 0.9, AtLeast: true, Verdict: evidence.VerdictUndecided},
 		}}
 	}
 	s := validators.NewSuggestion(500, 1000)
@@ -128,7 +128,7 @@ func TestSuggestionIsNotLooser(t *testing.T) {
 	if len(s.LeftOut) != 1 || s.LeftOut[0].Engine != "cpu/int8" || s.LeftOut[0].Message != want {
 		t.Errorf("left out %+v, want cpu/int8: %s", s.LeftOut, want)
 	}
-	nan := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Message: "y has 3 NaN"}}}}
+	nan := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictFail, Reasons: []evidence.Reason{{Message: "y has 3 NaN"}}}}
 	if s.Add("nan/int8", "int8", nan); len(s.LeftOut) != 2 || s.Reports != 1 {
 		t.Errorf("left out %+v, want also the engine that fails without a limit", s.LeftOut)
 	}

@@ -3,7 +3,7 @@ package validators
 import (
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // The codes of reasons about trials: an engine or a builder that a comparison after another run convicts.
@@ -28,13 +28,13 @@ const (
 
 // The trials that are no consistency check.
 const (
-	TrialPlainLoad    registry.ConsistencyKind = "plain load"
-	TrialVerification registry.ConsistencyKind = "verification"
+	TrialPlainLoad    evidence.ConsistencyKind = "plain load"
+	TrialVerification evidence.ConsistencyKind = "verification"
 )
 
 // Trial is one more run, beyond the one that the cases are judged by, and its comparison.
 type Trial struct {
-	Kind     registry.ConsistencyKind
+	Kind     evidence.ConsistencyKind
 	Baseline Baseline
 	Code     string // of its reasons
 	Words    string // how a failure is described; empty where that depends on the run
@@ -54,7 +54,7 @@ type Trial struct {
 func Trials() []Trial { return slices.Clone(trials) }
 
 // TrialOf returns the trial of a kind. A kind that this version does not know has no code.
-func TrialOf(kind registry.ConsistencyKind) Trial {
+func TrialOf(kind evidence.ConsistencyKind) Trial {
 	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Kind == kind })
 	if at < 0 {
 		return Trial{Kind: kind}
@@ -63,22 +63,22 @@ func TrialOf(kind registry.ConsistencyKind) Trial {
 }
 
 var trials = []Trial{
-	{Kind: registry.ConsistencyGolden, Baseline: BaselineGolden, Code: ReasonGolden},
+	{Kind: evidence.ConsistencyGolden, Baseline: BaselineGolden, Code: ReasonGolden},
 	{
-		Kind: registry.ConsistencyRepeat, Baseline: BaselineItself, Code: ReasonJitter, Words: "run again in one process",
+		Kind: evidence.ConsistencyRepeat, Baseline: BaselineItself, Code: ReasonJitter, Words: "run again in one process",
 		Again: true, Noise: noiseInProcess, SameCases: true, InProcess: true, Wanted: true,
 	},
 	{
-		Kind: registry.ConsistencyProcess, Baseline: BaselineItself, Code: ReasonJitter, Words: "run again in another process, in another order",
+		Kind: evidence.ConsistencyProcess, Baseline: BaselineItself, Code: ReasonJitter, Words: "run again in another process, in another order",
 		Again: true, Noise: noiseElsewhere, SameCases: true, Wanted: true,
 	},
-	{Kind: registry.ConsistencyLoad, Baseline: BaselineItself, Code: ReasonJitter, Again: true, Noise: noiseElsewhere, SameCases: true},
+	{Kind: evidence.ConsistencyLoad, Baseline: BaselineItself, Code: ReasonJitter, Again: true, Noise: noiseElsewhere, SameCases: true},
 	{
-		Kind: registry.ConsistencyBatch, Baseline: BaselineItself, Code: ReasonBatch, Words: "in a batch cases give something else than alone",
+		Kind: evidence.ConsistencyBatch, Baseline: BaselineItself, Code: ReasonBatch, Words: "in a batch cases give something else than alone",
 		Again: true, Noise: noiseElsewhere,
 	},
 	{
-		Kind: registry.ConsistencyDimension, Baseline: BaselineReference, Code: ReasonDimension,
+		Kind: evidence.ConsistencyDimension, Baseline: BaselineReference, Code: ReasonDimension,
 		Words: "the engine computes something else than the reference model",
 	},
 	{Kind: TrialPlainLoad, Baseline: BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},

@@ -3,7 +3,7 @@ package validators_test
 import (
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -11,7 +11,7 @@ import (
 // the engine itself may differ by noise alone.
 func TestTrials(t *testing.T) {
 	t.Parallel()
-	seen := make(map[registry.ConsistencyKind]bool)
+	seen := make(map[evidence.ConsistencyKind]bool)
 	for _, trial := range validators.Trials() {
 		if trial.Code == "" || trial.Baseline == "" || seen[trial.Kind] || validators.TrialOf(trial.Kind) != trial {
 			t.Errorf("%q: code %q, baseline %q, twice: %v", trial.Kind, trial.Code, trial.Baseline, seen[trial.Kind])
@@ -21,8 +21,8 @@ func TestTrials(t *testing.T) {
 			t.Errorf("%q differs by noise from %s: %+v", trial.Kind, trial.Baseline, trial)
 		}
 	}
-	for _, kind := range []registry.ConsistencyKind{registry.ConsistencyGolden, registry.ConsistencyRepeat, registry.ConsistencyProcess,
-		registry.ConsistencyLoad, registry.ConsistencyBatch, registry.ConsistencyDimension} {
+	for _, kind := range []evidence.ConsistencyKind{evidence.ConsistencyGolden, evidence.ConsistencyRepeat, evidence.ConsistencyProcess,
+		evidence.ConsistencyLoad, evidence.ConsistencyBatch, evidence.ConsistencyDimension} {
 		if !seen[kind] {
 			t.Errorf("no trial is of kind %s", kind)
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -111,12 +111,12 @@ func TestJudgeWhereNothingCounts(t *testing.T) {
 	agreed := equalResult(3)
 	found := map[string]tensor.Result{"logits": agreed, "rows": agreed, "tokens": {Cases: 3, CosineMin: 1}}
 	verdict, reasons := judge(limits, "fp32", found, nil, 3)
-	if verdict != registry.VerdictUndecided || len(reasons) != 1 || reasons[0].Output != "tokens" ||
+	if verdict != evidence.VerdictUndecided || len(reasons) != 1 || reasons[0].Output != "tokens" ||
 		!strings.Contains(reasons[0].Message, "input mask is 0 everywhere") {
 		t.Errorf("verdict %s, reasons %+v", verdict, reasons)
 	}
 	found["tokens"] = agreed
-	if verdict, reasons := judge(limits, "fp32", found, nil, 3); verdict != registry.VerdictPass {
+	if verdict, reasons := judge(limits, "fp32", found, nil, 3); verdict != evidence.VerdictPass {
 		t.Errorf("verdict %s, reasons %+v", verdict, reasons)
 	}
 }

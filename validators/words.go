@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // FigureWord is what the figure of a check is called, for all who show it. metric is that of the report's
 // accuracy, or empty: of an error, of which less is better, a drop is a rise.
-func FigureWord(c registry.Check, metric string) string {
+func FigureWord(c evidence.Check, metric string) string {
 	row, _ := figure.Find(c.Figure)
 	word := cmp.Or(row.Word, c.Figure)
 	if c.Slice != "" {
@@ -28,11 +29,11 @@ func FigureWord(c registry.Check, metric string) string {
 }
 
 // ValueText is a value of a check's figure with its unit.
-func ValueText(c registry.Check, v float64) string { return rowOf(c).Text(v) }
+func ValueText(c evidence.Check, v float64) string { return rowOf(c).Text(v) }
 
 // rowOf returns the row of a check's figure. An accuracy with bounds by a bootstrap is no share of cases, and a figure that this
 // version does not know is a number.
-func rowOf(c registry.Check) figure.Row {
+func rowOf(c evidence.Check) figure.Row {
 	row, _ := figure.Find(c.Figure)
 	if c.Resampled && (c.Figure == figure.Accuracy || row.Unit != figure.Share) {
 		row.Unit = figure.Fine
@@ -41,7 +42,7 @@ func rowOf(c registry.Check) figure.Row {
 }
 
 // BoundsText is the bounds of a check, neither of which says too much; "exact" if it has none. Where no bit differs it says in how many cases.
-func BoundsText(c registry.Check) string {
+func BoundsText(c evidence.Check) string {
 	if c.Identical > 0 {
 		return IdenticalText(c)
 	}
@@ -55,7 +56,7 @@ func BoundsText(c registry.Check) string {
 }
 
 // LimitText is the limit of a check with its unit.
-func LimitText(c registry.Check) string {
+func LimitText(c evidence.Check) string {
 	if c.AtLeast {
 		return "at least " + ValueText(c, float64(c.Limit))
 	}
@@ -63,7 +64,7 @@ func LimitText(c registry.Check) string {
 }
 
 // MarginText is the [Margin] of a check: how much is left, or how often what is allowed was used.
-func MarginText(c registry.Check) string {
+func MarginText(c evidence.Check) string {
 	margin := Margin(c)
 	switch {
 	case math.IsInf(margin, 0) || math.IsNaN(margin):
@@ -75,7 +76,7 @@ func MarginText(c registry.Check) string {
 }
 
 // AccuracyText is a figure of accuracy: a share, or a number where less is better or a program gave it.
-func AccuracyText(a registry.Accuracy, v registry.Figure) string {
+func AccuracyText(a evidence.Accuracy, v evidence.Figure) string {
 	if LessIsBetter(a.Metric) || a.Metric == MetricProgram {
 		return fmt.Sprintf("%.4g", float64(v))
 	}
@@ -84,8 +85,8 @@ func AccuracyText(a registry.Accuracy, v registry.Figure) string {
 
 // DropText is the drop of an accuracy in words; of an error, the part of the reference's by which it rose. A gain is
 // negative.
-func DropText(a registry.Accuracy) string {
-	c := registry.Check{Figure: figure.Drop}
+func DropText(a evidence.Accuracy) string {
+	c := evidence.Check{Figure: figure.Drop}
 	return FigureWord(c, a.Metric) + " " + ValueText(c, float64(a.Drop))
 }
 

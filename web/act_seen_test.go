@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -30,7 +31,7 @@ func TestFormOfAnotherReleaseThanStagings(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
-	lacking := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: []registry.Engine{registrytest.MakeEngine("v4", "fp32")}})
+	lacking := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: []artifact.Engine{registrytest.MakeEngine("v4", "fp32")}})
 	w.Prove(t, lacking)
 	link := actOnProd + "?" + url.Values{"action": {"promote"}, "release": {string(lacking.Digest)}, "replaces": {string(first.Digest)}}.Encode()
 	wantPage(t, "while staging has it", w.get(everything(), link), http.StatusOK, "no engine fits")
@@ -47,7 +48,7 @@ func TestRollbackGoesWhereTheFormSaid(t *testing.T) {
 	form := w.get(everything(), offered(w.get(everything(), modelPage))["Roll back"])
 	wantPage(t, "form", form, http.StatusOK, "prod goes back to 1.0.0")
 	w.Promoted(t, registrytest.Build{Version: "3.0.0", Salt: "3"})
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: second.Model, Ref: string(second.Digest), To: "prod", Downgrade: true}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: second.Model, Ref: string(second.Digest), To: "prod", Downgrade: true}); err != nil {
 		t.Fatal(err)
 	}
 	fields := filled(form)

@@ -9,14 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const actOnProd = "/environments/prod/act/vision/digits"
 
 // post sends a form about prod as a browser does.
-func (w *world) post(as *registry.Principal, fields url.Values) *httptest.ResponseRecorder {
+func (w *world) post(as *storage.Principal, fields url.Values) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, actOnProd, strings.NewReader(fields.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return w.do(as, r)
@@ -47,7 +50,7 @@ func offered(page *httptest.ResponseRecorder) map[string]string {
 }
 
 // head is that of prod.
-func (w *world) head(t *testing.T) registry.Head {
+func (w *world) head(t *testing.T) history.Head {
 	t.Helper()
 	heads, err := w.Heads(t.Context(), "prod", "vision/digits")
 	if err != nil || len(heads) != 1 {
@@ -102,11 +105,11 @@ func TestDecideOnPages(t *testing.T) {
 	if got := w.head(t); got.Hold != "until the audit" {
 		t.Errorf("prod is held for %q, want the reason of the form", got.Hold)
 	}
-	events, err := w.History(t.Context(), registry.HistoryQuery{Environment: "prod", Descending: true, Limit: 3})
+	events, err := w.History(t.Context(), history.HistoryQuery{Environment: "prod", Descending: true, Limit: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []registry.EventKind{registry.EventHoldSet, registry.EventHoldRelease, registry.EventRollback} {
+	for i, want := range []history.EventKind{history.EventHoldSet, history.EventHoldRelease, history.EventRollback} {
 		if events[i].Kind != want || events[i].Principal != "token:jane" {
 			t.Errorf("event %d: got %s by %q, want %s by the person who decided", events[i].Seq, events[i].Kind, events[i].Principal, want)
 		}
@@ -147,7 +150,7 @@ func TestDecideWithoutPermission(t *testing.T) {
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
 	w.Prove(t, w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2"}))
-	reader := may("**", "**", registry.PermissionRead)
+	reader := may("**", "**", storage.PermissionRead)
 	for _, page := range []string{modelPage, "/environments/prod/promote/vision/digits"} {
 		got := w.get(reader, page)
 		wantPage(t, page, got, http.StatusOK, "You do not have the permission")
@@ -218,14 +221,14 @@ func TestPersonDecides(t *testing.T) {
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
 	ana := everything()
-	ana.Person = registry.Person{Principal: ana.Name, Token: "jane"}
+	ana.Person = evidence.Person{Principal: ana.Name, Token: "jane"}
 	form := w.get(ana, offered(w.get(ana, modelPage))["Quarantine"])
 	wantPage(t, "quarantine", form, http.StatusOK, "Quarantine", "Nodes are no longer given this release")
 	fields := filled(form)
 	fields.Set("reason", "wrong labels")
 	wantDone(t, "quarantine", w.post(ana, fields))
 	wantPage(t, "model", w.get(ana, modelPage), http.StatusOK, "in quarantine", "wrong labels")
-	engines, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: first.Model, Node: registrytest.Node("v3")})
+	engines, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: first.Model, Node: registrytest.Node("v3")})
 	if err == nil {
 		t.Errorf("a node is given %v of a release in quarantine", engines.Engine)
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // action is something that a person decides on a page. Who may, and whether it is done, is decided by the registry; the
@@ -12,7 +15,7 @@ import (
 type action struct {
 	title      func(f form) string
 	button     string
-	permission registry.Permission
+	permission storage.Permission
 	person     bool // the service signs in the name of somebody who signed in
 	asks       bool // for a reason
 	may        bool // the reason may be empty
@@ -41,16 +44,16 @@ func actions() map[string]action {
 	return map[string]action{
 		actPromote: {
 			title:  func(f form) string { return "Promote " + f.Model + " to " + f.Environment },
-			button: "Promote", permission: registry.PermissionPromote, asks: true, may: true, replaces: true, release: true, follows: promotionFollows,
+			button: "Promote", permission: storage.PermissionPromote, asks: true, may: true, replaces: true, release: true, follows: promotionFollows,
 			do: func(ctx context.Context, s *site, f form) error {
-				_, err := s.Registry.Promote(ctx, registry.PromoteRequest{
+				_, err := s.Registry.Promote(ctx, api.PromoteRequest{
 					Model: f.Model, Ref: string(f.Release), To: f.Environment, Reason: f.Reason, Replaces: &f.Replaces})
 				return err
 			},
 		},
 		actRollback: {
 			title:  func(f form) string { return "Roll back " + f.Model + " in " + f.Environment },
-			button: "Roll back", permission: registry.PermissionPromote, asks: true, replaces: true, follows: rollbackFollows,
+			button: "Roll back", permission: storage.PermissionPromote, asks: true, replaces: true, follows: rollbackFollows,
 			do: func(ctx context.Context, s *site, f form) error {
 				_, err := s.Registry.Rollback(ctx, f.rollback())
 				return err
@@ -58,7 +61,7 @@ func actions() map[string]action {
 		},
 		actHold: {
 			title:  func(f form) string { return "Hold " + f.Model + " in " + f.Environment },
-			button: "Hold promotions", permission: registry.PermissionPromote, asks: true,
+			button: "Hold promotions", permission: storage.PermissionPromote, asks: true,
 			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
 				return []string{"Promotions to " + f.Environment + " are refused, with your reason, until the hold is released. The present release stays."}, nil, nil
 			},
@@ -68,32 +71,32 @@ func actions() map[string]action {
 		},
 		actReleaseHold: {
 			title:  func(f form) string { return "Release the hold of " + f.Model + " in " + f.Environment },
-			button: "Release the hold", permission: registry.PermissionPromote, asks: true, holds: true,
+			button: "Release the hold", permission: storage.PermissionPromote, asks: true, holds: true,
 			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
 				return []string{"Promotions to " + f.Environment + " are decided by its requirements again."}, nil, nil
 			},
 			do: func(ctx context.Context, s *site, f form) error {
-				return s.Registry.ReleaseHold(ctx, registry.HoldRelease{Environment: f.Environment, Model: f.Model, Reason: f.Reason, Seen: &f.Hold})
+				return s.Registry.ReleaseHold(ctx, api.HoldRelease{Environment: f.Environment, Model: f.Model, Reason: f.Reason, Seen: &f.Hold})
 			},
 		},
-		actApprove:    attested(registry.AttestApproval, "Approve", "Approve", "The service signs in your name that this release may be promoted to %s."),
-		actWithdraw:   attested(registry.AttestWithdrawal, "Withdraw your approval of", "Withdraw an approval", "What you approved of this release for %s does not count any more."),
-		actQuarantine: attested(registry.AttestQuarantine, "Quarantine", "Quarantine", "Nodes are no longer given this release, in %s and in your other environments, and it cannot be promoted. Heads do not move."),
+		actApprove:    attested(evidence.AttestApproval, "Approve", "Approve", "The service signs in your name that this release may be promoted to %s."),
+		actWithdraw:   attested(evidence.AttestWithdrawal, "Withdraw your approval of", "Withdraw an approval", "What you approved of this release for %s does not count any more."),
+		actQuarantine: attested(evidence.AttestQuarantine, "Quarantine", "Quarantine", "Nodes are no longer given this release, in %s and in your other environments, and it cannot be promoted. Heads do not move."),
 	}
 }
 
 // attested is an action by which the service signs what a person says.
-func attested(kind registry.AttestKind, verb, button, follows string) action {
+func attested(kind evidence.AttestKind, verb, button, follows string) action {
 	return action{
 		title: func(f form) string {
 			return verb + " " + digestOf(f.Release).Short + " of " + f.Model + " for " + f.Environment
 		},
-		button: button, permission: registry.PermissionAttest, person: true, asks: true, release: true,
+		button: button, permission: storage.PermissionAttest, person: true, asks: true, release: true,
 		follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
 			return []string{fmt.Sprintf(follows, f.Environment)}, nil, nil
 		},
 		do: func(ctx context.Context, s *site, f form) error {
-			_, err := s.Registry.Attest(ctx, registry.AttestRequest{Kind: kind, Environment: f.Environment, Model: f.Model, Release: f.Release, Comment: f.Reason})
+			_, err := s.Registry.Attest(ctx, evidence.AttestRequest{Kind: kind, Environment: f.Environment, Model: f.Model, Release: f.Release, Comment: f.Reason})
 			return err
 		},
 	}
@@ -101,9 +104,9 @@ func attested(kind registry.AttestKind, verb, button, follows string) action {
 
 // denied says why the caller may not do it; empty: nothing that is known here is against it.
 func (a action) denied(ctx context.Context, f form) string {
-	p, _ := registry.PrincipalOf(ctx)
+	p, _ := storage.PrincipalOf(ctx)
 	switch {
-	case a.person && p.Person == registry.Person{}:
+	case a.person && p.Person == evidence.Person{}:
 		return "The service signs this in the name of a person, and you are not signed in as one."
 	case !p.May(a.permission, f.Environment, f.Model):
 		return fmt.Sprintf("You do not have the permission %q for %s in %s. An administrator grants it.", a.permission, f.Model, f.Environment)
@@ -165,8 +168,8 @@ func (f found) gets() string {
 }
 
 // rollback is the request for a rollback.
-func (f form) rollback() registry.RollbackRequest {
-	return registry.RollbackRequest{Environment: f.Environment, Model: f.Model, Version: f.Version, Reason: f.Reason, Replaces: &f.Replaces}
+func (f form) rollback() api.RollbackRequest {
+	return api.RollbackRequest{Environment: f.Environment, Model: f.Model, Version: f.Version, Reason: f.Reason, Replaces: &f.Replaces}
 }
 
 // rollbackFollows says where a rollback goes, and which nodes get another engine or none. The form then names that version:

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
 // ten are ten engines of one release.
-func ten() []registry.Engine {
-	var all []registry.Engine
+func ten() []artifact.Engine {
+	var all []artifact.Engine
 	for i := range 10 {
 		e := registrytest.MakeEngine([]string{"v1", "v2", "v3", "v4"}[i%4], "int8")
 		e.Variant = fmt.Sprintf("int8-%d", i)

@@ -8,6 +8,9 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // boardPage is how many models a board shows at once.
@@ -75,7 +78,7 @@ func (s *site) board(r *http.Request) (answer, error) {
 	}, nil
 }
 
-func (s *site) boardRow(ctx context.Context, environments registry.Environments, m registry.ModelHeads) (boardRow, error) {
+func (s *site) boardRow(ctx context.Context, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
 	row := boardRow{Model: m.Name, URL: modelURL(m.Name)}
 	for _, e := range environments.List {
 		c, err := s.cell(ctx, e, headIn(m.Heads, e.Name))
@@ -90,24 +93,24 @@ func (s *site) boardRow(ctx context.Context, environments registry.Environments,
 }
 
 // headIn is the head of an environment among those of a model, or the zero Head.
-func headIn(heads []registry.Head, environment string) registry.Head {
-	i := slices.IndexFunc(heads, func(h registry.Head) bool { return h.Environment == environment })
+func headIn(heads []history.Head, environment string) history.Head {
+	i := slices.IndexFunc(heads, func(h history.Head) bool { return h.Environment == environment })
 	if i < 0 {
-		return registry.Head{Environment: environment}
+		return history.Head{Environment: environment}
 	}
 	return heads[i]
 }
 
 // waiting are the decisions about what an environment before has and the next one has not. Those that the
 // reader may not see are left out.
-func (s *site) waiting(ctx context.Context, environments registry.Environments, m registry.ModelHeads) ([]decision, error) {
+func (s *site) waiting(ctx context.Context, environments policy.Environments, m history.ModelHeads) ([]decision, error) {
 	var all []decision
 	for _, to := range environments.List {
 		from := headIn(m.Heads, to.From)
 		if !to.Protected() || from.Release == "" || from.Release == headIn(m.Heads, to.Name).Release {
 			continue
 		}
-		d, err := s.decision(ctx, registry.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
+		d, err := s.decision(ctx, api.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
 		switch {
 		case registry.HasCode(err, registry.CodeForbidden) || registry.HasCode(err, registry.CodeNotFound):
 		case err != nil:
@@ -121,7 +124,7 @@ func (s *site) waiting(ctx context.Context, environments registry.Environments, 
 
 // decision asks the policy, whose refusal is an answer too. So is content that was changed: it
 // concerns one model, and others are still shown.
-func (s *site) decision(ctx context.Context, r registry.PromoteRequest) (decision, error) {
+func (s *site) decision(ctx context.Context, r api.PromoteRequest) (decision, error) {
 	p, err := s.Preview.Preview(ctx, r)
 	switch code := registry.CodeOf(err); {
 	case err == nil, code == registry.CodePolicy, code == registry.CodeTrust, code == registry.CodeDigest:
@@ -135,7 +138,7 @@ func (s *site) decision(ctx context.Context, r registry.PromoteRequest) (decisio
 }
 
 // cell describes a head.
-func (s *site) cell(ctx context.Context, e registry.Environment, h registry.Head) (cell, error) {
+func (s *site) cell(ctx context.Context, e policy.Environment, h history.Head) (cell, error) {
 	c := cell{Environment: e.Name}
 	if h.Release == "" {
 		return c, nil
@@ -153,7 +156,7 @@ func (s *site) cell(ctx context.Context, e registry.Environment, h registry.Head
 
 // refused says why nodes are not given engines of a head any more; empty: they are. A head that cannot be read
 // concerns one model, and others are still shown.
-func (s *site) refused(ctx context.Context, h registry.Head) (string, error) {
+func (s *site) refused(ctx context.Context, h history.Head) (string, error) {
 	engines, err := s.Preview.Standing(ctx, h.Environment, h.Model)
 	if err != nil {
 		switch registry.CodeOf(err) {
@@ -164,7 +167,7 @@ func (s *site) refused(ctx context.Context, h registry.Head) (string, error) {
 		}
 		return "", err
 	}
-	refused := slices.DeleteFunc(engines, func(c registry.Candidate) bool { return len(c.Reasons) == 0 })
+	refused := slices.DeleteFunc(engines, func(c api.Candidate) bool { return len(c.Reasons) == 0 })
 	if len(refused) == 0 {
 		return "", nil
 	}
@@ -172,14 +175,14 @@ func (s *site) refused(ctx context.Context, h registry.Head) (string, error) {
 }
 
 // movedBy is who made a release the head.
-func (s *site) movedBy(ctx context.Context, e registry.Environment, h registry.Head) (string, error) {
-	kinds := []registry.EventKind{registry.EventPublish}
+func (s *site) movedBy(ctx context.Context, e policy.Environment, h history.Head) (string, error) {
+	kinds := []history.EventKind{history.EventPublish}
 	if e.Protected() {
-		kinds = []registry.EventKind{registry.EventPromote, registry.EventRollback}
+		kinds = []history.EventKind{history.EventPromote, history.EventRollback}
 	}
-	var newest registry.Event
+	var newest history.Event
 	for _, kind := range kinds {
-		events, err := s.Registry.History(ctx, registry.HistoryQuery{
+		events, err := s.Registry.History(ctx, history.HistoryQuery{
 			Environment: e.Name, Model: h.Model, Kind: kind, Descending: true, Limit: 1})
 		if err != nil {
 			return "", err

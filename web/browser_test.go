@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // A real browser finds nothing wrong with the pages: tools/pagecheck says what it looks for. `make test` looks at them in
@@ -29,13 +30,13 @@ func TestPagesInABrowser(t *testing.T) {
 	release := w.Promoted(t, registrytest.Build{})
 	w.report(t, "edge-2", "other", release)
 	next := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2", Engines: registrytest.Engines()[1:]})
-	w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "a reason that is longer than one line of a telephone"})
+	w.AttachTo(t, "staging", next, next.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "a reason that is longer than one line of a telephone"})
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/events" {
 			silent(out, r)
 			return
 		}
-		w.pages.ServeHTTP(out, r.WithContext(registry.WithPrincipal(r.Context(), *everything())))
+		w.pages.ServeHTTP(out, r.WithContext(storage.WithPrincipal(r.Context(), *everything())))
 	}))
 	t.Cleanup(func() {
 		server.CloseClientConnections()

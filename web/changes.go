@@ -4,19 +4,22 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // changes lists what a release changes against the one that it would replace. known is false where the reader may
 // not see one of them, or there is none to compare with.
-func (s *site) changes(ctx context.Context, from, to registry.Head) (lines []string, known bool, err error) {
+func (s *site) changes(ctx context.Context, from, to history.Head) (lines []string, known bool, err error) {
 	if to.Release == "" {
 		return nil, false, nil
 	}
 	next, err := s.Registry.Release(ctx, from.Environment, from.Model, string(from.Release))
 	if err == nil {
-		var now registry.Release
+		var now artifact.Release
 		if now, err = s.Registry.Release(ctx, to.Environment, to.Model, string(to.Release)); err == nil {
-			return registry.ReleaseChanges(now, next), true, nil
+			return api.ReleaseChanges(now, next), true, nil
 		}
 	}
 	if registry.HasCode(err, registry.CodeForbidden) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // compareView is the page that shows two releases of a model beside each other.
@@ -87,7 +89,7 @@ func (s *site) comparePage(r *http.Request, model string) (answer, error) {
 		}
 	}
 	a, b := sides[0], sides[1]
-	found, err := registry.CompareSides(r.Context(), s.Compare, a.side(), b.side())
+	found, err := api.CompareSides(r.Context(), s.Compare, a.side(), b.side())
 	if err != nil {
 		return answer{}, err
 	}
@@ -102,8 +104,8 @@ func (s *site) comparePage(r *http.Request, model string) (answer, error) {
 }
 
 // side is the release as the registry compares it.
-func (in read) side() registry.ReleaseSide {
-	return registry.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.claims}
+func (in read) side() api.ReleaseSide {
+	return api.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.claims}
 }
 
 func sideOf(in read) side {
@@ -119,7 +121,7 @@ func plain(lines []string) []string {
 }
 
 // enginesOf describes the engines of two releases, by label.
-func enginesOf(a, b read, compared []registry.ComparedEngine) []comparedEngine {
+func enginesOf(a, b read, compared []api.ComparedEngine) []comparedEngine {
 	var all []comparedEngine
 	for _, c := range compared {
 		one := comparedEngine{Label: registry.PlainText(c.Label), A: rowOf(a, c.From), B: rowOf(b, c.To)}
@@ -140,7 +142,7 @@ func rowOf(in read, d registry.Digest) *engineRow {
 }
 
 // census says which operators changed.
-func (c *comparedEngine) census(of registry.ComparedEngine) {
+func (c *comparedEngine) census(of api.ComparedEngine) {
 	switch {
 	case of.From == "" || of.To == "":
 	case of.OperatorsOf == "":
@@ -150,7 +152,7 @@ func (c *comparedEngine) census(of registry.ComparedEngine) {
 	default:
 		c.Operators = registry.Count(len(of.Operators), "operator differs", "operators differ")
 	}
-	if of.OperatorsOf == registry.CensusOfGraph {
+	if of.OperatorsOf == evidence.CensusOfGraph {
 		c.Operators += ", counted in the graph that its compiler took"
 	}
 	for _, o := range of.Operators {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -15,7 +17,7 @@ import (
 // fields are required.
 type Content struct {
 	// Files lists the files of an engine of a repository.
-	Files func(ctx context.Context, repository string, engine registry.Digest) ([]registry.File, error)
+	Files func(ctx context.Context, repository string, engine registry.Digest) ([]artifact.File, error)
 	// Inputs describes the inputs of a case. Those that have neither a picture nor a short text are left out.
 	Inputs func(ctx context.Context, at CaseAt) ([]CaseInput, error)
 	// Labels returns the label of each case of sources; nil if they have none, or not one integer each.
@@ -27,7 +29,7 @@ type CaseAt struct {
 	Sources string          // repository of the sources
 	Digest  registry.Digest // of the sources
 	Case    int             // its number, from 0
-	Files   []registry.File // of the engine; a vocabulary may be among them
+	Files   []artifact.File // of the engine; a vocabulary may be among them
 }
 
 // CaseInput is an input of a case as pages show it.
@@ -52,7 +54,7 @@ const (
 )
 
 // cases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
-func (s *site) cases(r *http.Request, view *engineView, in read, e registry.Engine, files []registry.File) error {
+func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engine, files []artifact.File) error {
 	if s.Content == nil || len(view.Worst) == 0 && view.figures == nil {
 		return nil
 	}
@@ -64,7 +66,7 @@ func (s *site) cases(r *http.Request, view *engineView, in read, e registry.Engi
 	if first.External() { // its content is not here
 		return nil
 	}
-	err = s.Authorize(r.Context(), registry.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
+	err = s.Authorize(r.Context(), storage.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
 	if registry.HasCode(err, registry.CodeForbidden) {
 		view.NoSources = "You may not read the sources of this model, so the inputs of cases are not shown."
 		return nil

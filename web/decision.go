@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // The classes of states. Each state also has a word and a sign, so that its colour says nothing alone.
@@ -72,7 +74,7 @@ type ignored struct {
 }
 
 // decide describes a decision. refused is the error with which a promotion would end; nil if it would be done.
-func (s *site) decide(p registry.Promotion, refused error) decision {
+func (s *site) decide(p api.Promotion, refused error) decision {
 	d := p.Decision
 	view := decision{
 		Version: p.Version, From: p.From, To: p.Environment, URL: promotionURL(p.Environment, p.Model),
@@ -105,9 +107,9 @@ func (s *site) decide(p registry.Promotion, refused error) decision {
 }
 
 // verdict is the decision in a word.
-func (s *site) verdict(view decision, d registry.Decision, p registry.Promotion, refused error) state {
+func (s *site) verdict(view decision, d policy.Decision, p api.Promotion, refused error) state {
 	switch {
-	case slices.ContainsFunc(d.Unmet(), registry.Requirement.Objects):
+	case slices.ContainsFunc(d.Unmet(), policy.Requirement.Objects):
 		return stateOf(classBad, "refused")
 	case len(view.Blocked) > 0:
 		return stateOf(classWait, registry.Count(len(view.Blocked), "reason")+" to wait")
@@ -124,7 +126,7 @@ func (s *site) verdict(view decision, d registry.Decision, p registry.Promotion,
 }
 
 // add adds a requirement to the group of those that read the same.
-func (d *decision) add(r registry.Requirement) {
+func (d *decision) add(r policy.Requirement) {
 	state := stateOf(classWait, r.State())
 	switch {
 	case r.Met:

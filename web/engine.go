@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/web/chart"
 )
@@ -46,7 +48,7 @@ type engineView struct {
 	Errors          []template.HTML // charts, made by package chart from numbers and escaped names
 	Latency         template.HTML
 	Commands        []command
-	Evidence        []evidence
+	Evidence        []evidenceRow
 	Ignored         []ignored
 	Quarantined     []quarantine
 	Provenance      []branch
@@ -62,7 +64,7 @@ type engineView struct {
 // namedFigures are the per-case figures that a report names.
 type namedFigures struct {
 	bundle registry.Digest
-	file   *registry.CaseFigures
+	file   *evidence.CaseFigures
 }
 
 // worst is the element of an output that differs most from the reference.
@@ -77,19 +79,19 @@ type worst struct {
 type command struct{ What, Text string }
 
 // newest returns the report of a type that finished last.
-func newest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) *R {
+func newest[R any](claims []evidence.Claim, engine registry.Digest, predicateType string) *R {
 	report, _ := newestClaim[R](claims, engine, predicateType)
 	return report
 }
 
 // newestClaim is newest, with the bundle that has the report.
-func newestClaim[R any](claims []registry.Claim, engine registry.Digest, predicateType string) (found *R, bundle registry.Digest) {
+func newestClaim[R any](claims []evidence.Claim, engine registry.Digest, predicateType string) (found *R, bundle registry.Digest) {
 	var at time.Time
 	for _, c := range claims {
 		if c.Subject != engine || c.Statement.PredicateType != predicateType {
 			continue
 		}
-		var head registry.ReportHead
+		var head evidence.ReportHead
 		report := new(R)
 		if registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
 			continue
@@ -102,7 +104,7 @@ func newestClaim[R any](claims []registry.Claim, engine registry.Digest, predica
 }
 
 // row describes an engine with its newest reports.
-func row(in read, e registry.Engine) engineRow {
+func row(in read, e artifact.Engine) engineRow {
 	view := engineRow{
 		Label: e.Label(), URL: engineURL(in.Model, e.Digest, in.environment), Digest: digestOf(e.Digest), Precision: e.Precision, Native: e.NativeCode,
 		Toolchain: e.Toolchain.Name + " " + e.Toolchain.Version, Verdict: stateOf(classWait, "not verified"),
@@ -110,7 +112,7 @@ func row(in read, e registry.Engine) engineRow {
 	if e.Bytes > 0 {
 		view.Size, view.bytes = byteSize(e.Bytes), e.Bytes
 	}
-	if p := newest[registry.ParityReport](in.counted, e.Digest, registry.PredicateParity); p != nil {
+	if p := newest[evidence.ParityReport](in.counted, e.Digest, evidence.PredicateParity); p != nil {
 		view.Verdict = verdictState(p.Verdict)
 		for _, m := range margins(p) {
 			if m.counted && (!view.Closest.counted || m.share > view.Closest.share) {
@@ -121,7 +123,7 @@ func row(in read, e registry.Engine) engineRow {
 			view.Accuracy, view.Drop = registry.PlainText(a.Metric)+" "+validators.AccuracyText(*a, a.Engine)+bounds(p), validators.DropText(*a)
 		}
 	}
-	if p := newest[registry.PerformanceReport](in.counted, e.Digest, registry.PredicatePerformance); p != nil {
+	if p := newest[evidence.PerformanceReport](in.counted, e.Digest, evidence.PredicatePerformance); p != nil {
 		view.P50, view.P99, view.p50, view.p99 = latency(p.P50Ns), latency(p.P99Ns), p.P50Ns, p.P99Ns
 		if b := p.Bounds; b != nil {
 			view.P50Bounds, view.P99Bounds = latencyBounds(b.P50LowNs, b.P50HighNs), latencyBounds(b.P99LowNs, b.P99HighNs)
@@ -131,7 +133,7 @@ func row(in read, e registry.Engine) engineRow {
 }
 
 // bounds are those of the accuracy of an engine, " (98.2 % to 99.6 %)"; empty if the report has none.
-func bounds(p *registry.ParityReport) string {
+func bounds(p *evidence.ParityReport) string {
 	for _, c := range p.Checks {
 		if c.Figure == "accuracy" && c.Output == "" && c.Slice == "" && c.Low != nil && c.High != nil {
 			return " (" + validators.AccuracyText(*p.Accuracy, *c.Low) + " to " + validators.AccuracyText(*p.Accuracy, *c.High) + ")"
@@ -140,20 +142,20 @@ func bounds(p *registry.ParityReport) string {
 	return ""
 }
 
-func verdictState(v registry.Verdict) state {
+func verdictState(v evidence.Verdict) state {
 	switch v {
-	case registry.VerdictPass:
+	case evidence.VerdictPass:
 		return stateOf(classGood, "pass")
-	case registry.VerdictFail:
+	case evidence.VerdictFail:
 		return stateOf(classBad, "fail")
-	case registry.VerdictRecorded:
+	case evidence.VerdictRecorded:
 		return stateOf(classPlain, "recorded")
 	}
 	return stateOf(classWait, "undecided")
 }
 
 // margins describes the checks of a report, the one that is closest to its limit first.
-func margins(p *registry.ParityReport) []margin {
+func margins(p *evidence.ParityReport) []margin {
 	metric := ""
 	if p.Accuracy != nil {
 		metric = p.Accuracy.Metric
@@ -167,7 +169,7 @@ func margins(p *registry.ParityReport) []margin {
 }
 
 // marginOf describes a check in the words and units of `mlpromote report show`.
-func marginOf(c registry.Check, metric string) margin {
+func marginOf(c evidence.Check, metric string) margin {
 	what := validators.FigureWord(c, metric)
 	if c.Output != "" {
 		what += " of " + c.Output
@@ -202,7 +204,7 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 		engineRow: row(in, e), Model: model, ModelURL: modelURL(model), Release: in.Tag(), ReleaseURL: releaseURL(model, in.Digest, environment),
 		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Derivation: derivation(in, e),
 	}
-	var files []registry.File
+	var files []artifact.File
 	if s.Content != nil {
 		if files, err = s.Content.Files(ctx, registry.Repository(environment, model), d); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 			return answer{}, err
@@ -218,10 +220,10 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 			view.Evidence = append(view.Evidence, c)
 		}
 	}
-	for _, c := range registry.Quarantines(in.Release, in.claims, d) {
+	for _, c := range evidence.Quarantines(in.Release, in.claims, d) {
 		view.Quarantined = append(view.Quarantined, quarantine{e.Label(), registry.PlainText(c.Reason()), signer(c)})
 	}
-	if p, bundle := newestClaim[registry.ParityReport](in.counted, d, registry.PredicateParity); p != nil {
+	if p, bundle := newestClaim[evidence.ParityReport](in.counted, d, evidence.PredicateParity); p != nil {
 		view.parity(p, s)
 		if p.CaseFigures != nil && len(p.CaseFigures.Digest) > 0 && p.Accuracy != nil {
 			view.figures = &namedFigures{bundle, p.CaseFigures}
@@ -230,7 +232,7 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 			return answer{}, err
 		}
 	}
-	if p := newest[registry.PerformanceReport](in.counted, d, registry.PredicatePerformance); p != nil {
+	if p := newest[evidence.PerformanceReport](in.counted, d, evidence.PredicatePerformance); p != nil {
 		view.Latency = latencyChart(p)
 	}
 	return answer{
@@ -270,7 +272,7 @@ func (s *site) releaseOf(r *http.Request, environment, model string, d registry.
 }
 
 // parity adds what a parity report says.
-func (view *engineView) parity(p *registry.ParityReport, s *site) {
+func (view *engineView) parity(p *evidence.ParityReport, s *site) {
 	view.Checks = margins(p)
 	for _, reason := range p.Reasons {
 		view.Reasons = append(view.Reasons, registry.PlainText(reason.Message))
@@ -326,12 +328,12 @@ func errorChart(output string, counts []int) template.HTML {
 }
 
 // latencyChart shows quantiles of the engine beside those of the reference and of the engine that it would replace.
-func latencyChart(p *registry.PerformanceReport) template.HTML {
+func latencyChart(p *evidence.PerformanceReport) template.HTML {
 	c := chart.Bars{
 		Title:       "Latency of one run",
 		Description: fmt.Sprintf("Quantiles of %d samples with batches of %d.", p.Samples, p.Batch), Unit: "time",
 	}
-	add := func(who string, l *registry.Latency) {
+	add := func(who string, l *evidence.Latency) {
 		if l == nil {
 			return
 		}
@@ -348,7 +350,7 @@ func latencyChart(p *registry.PerformanceReport) template.HTML {
 }
 
 // targetFacts describes what an engine requires, in words.
-func targetFacts(t registry.Target) []fact {
+func targetFacts(t artifact.Target) []fact {
 	cpu := t.CPU.Arch
 	if t.CPU.Level != "" {
 		cpu += " from level " + t.CPU.Level
@@ -375,17 +377,17 @@ func targetFacts(t registry.Target) []fact {
 }
 
 // compatibility says how far a device may differ from the one that an engine was compiled on.
-func compatibility(c registry.Compatibility) string {
+func compatibility(c artifact.Compatibility) string {
 	switch c {
-	case registry.CompatibilityComputeCapability:
+	case artifact.CompatibilityComputeCapability:
 		return "any product of the same architecture"
-	case registry.CompatibilityVersionCompatible:
+	case artifact.CompatibilityVersionCompatible:
 		return "this architecture of the vendor, or a later one"
 	}
 	return "exactly this product, architecture and MIG profile"
 }
 
-func madeFacts(e registry.Engine) []fact {
+func madeFacts(e artifact.Engine) []fact {
 	native := "none"
 	if e.NativeCode {
 		native = "yes: it runs with the rights of the process that loads it"

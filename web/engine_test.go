@@ -8,7 +8,11 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -18,10 +22,10 @@ import (
 // withContent lets pages show files, an image and a text of each case, and labels of five cases.
 func withContent(c *web.Config) {
 	c.Content = &web.Content{
-		Files: func(context.Context, string, registry.Digest) ([]registry.File, error) {
-			return []registry.File{
+		Files: func(context.Context, string, registry.Digest) ([]artifact.File, error) {
+			return []artifact.File{
 				{Path: "model.onnx", Size: 2048, Digest: registry.Digest("sha256:" + strings.Repeat("a", 64))},
-				{Path: "vocab.txt", Size: 10, Digest: registry.Digest("sha256:" + strings.Repeat("b", 64)), Kind: registry.FileAsset}}, nil
+				{Path: "vocab.txt", Size: 10, Digest: registry.Digest("sha256:" + strings.Repeat("b", 64)), Kind: artifact.FileAsset}}, nil
 		},
 		Inputs: func(_ context.Context, at web.CaseAt) ([]web.CaseInput, error) {
 			if at.Sources != "staging/vision/digits/sources" || at.Case != 3 {
@@ -44,7 +48,7 @@ func column[T tensor.Scalar](t *testing.T, values ...T) tensor.Tensor {
 }
 
 // reported attaches a report to the first engine of a release that has per-case figures and a worst case.
-func (w *world) reported(t *testing.T, release registry.Release) registry.Engine {
+func (w *world) reported(t *testing.T, release artifact.Release) artifact.Engine {
 	t.Helper()
 	e := release.Engines[0]
 	figures, left, err := percase.Figures{Accuracy: accuracy.Columns{
@@ -54,15 +58,15 @@ func (w *world) reported(t *testing.T, release registry.Release) registry.Engine
 	if err != nil || left != "" {
 		t.Fatalf("figures: left out %q, error %v", left, err)
 	}
-	report := w.Seeing(t, registrytest.Report(release, e, registry.VerdictPass))
+	report := w.Seeing(t, registrytest.Report(release, e, evidence.VerdictPass))
 	report.FinishedOn = report.FinishedOn.AddDate(1, 0, 0)
-	report.CaseFigures = registry.NameCaseFigures(figures, "")
-	report.Accuracy = &registry.Accuracy{Metric: "top1", Reference: 1, Engine: 0.6, Count: 5, Cases: 5}
-	report.Outputs = map[string]registry.OutputFigures{"logits": {
-		CaseErrors: []int{0, 3, 2}, Worst: &registry.Worst{Case: 3, Index: []int64{0, 4}, Reference: 1.5, Engine: 1.25}}}
-	_, err = w.Attach(t.Context(), registry.Attachment{
+	report.CaseFigures = evidence.NameCaseFigures(figures, "")
+	report.Accuracy = &evidence.Accuracy{Metric: "top1", Reference: 1, Engine: 0.6, Count: 5, Cases: 5}
+	report.Outputs = map[string]evidence.OutputFigures{"logits": {
+		CaseErrors: []int{0, 3, 2}, Worst: &evidence.Worst{Case: 3, Index: []int64{0, 4}, Reference: 1.5, Engine: 1.25}}}
+	_, err = w.Attach(t.Context(), api.Attachment{
 		Environment: "staging", Model: release.Model, Release: release.Digest, Subject: e.Digest, Figures: figures,
-		Bundle: w.Bundle(t, "verifier", registry.PredicateParity, report, e.Digest)})
+		Bundle: w.Bundle(t, "verifier", evidence.PredicateParity, report, e.Digest)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +87,7 @@ func TestWorstCases(t *testing.T) {
 		`<th scope="row" data-label="Label">7</th><td class="n" data-label="Cases">2</td><td class="n" data-label="Only the reference">2</td>`)
 	wantPage(t, "what was taken for what", got, http.StatusOK, "Reference → engine", `7 → 1 <span class="quiet">2 cases</span>`, `2 → 1 <span class="quiet">1 case</span>`)
 	wantWithout(t, "administrator", got, `data-label="Label">4</th>`)
-	reader := may("**", "vision/digits", registry.PermissionRead)
+	reader := may("**", "vision/digits", storage.PermissionRead)
 	got = w.get(reader, page)
 	wantPage(t, "who may not read sources", got, http.StatusOK, "You may not read the sources of this model", "1.25")
 	wantWithout(t, "who may not read sources", got, "data:image", "invoice", "shifted")
@@ -122,7 +126,7 @@ func TestProvenanceAndSnippets(t *testing.T) {
 	if err := json.Unmarshal([]byte(provenance), &predicate); err != nil {
 		t.Fatal(err)
 	}
-	w.AttachTo(t, "staging", release, e.Digest, registry.PredicateProvenance, predicate)
+	w.AttachTo(t, "staging", release, e.Digest, evidence.PredicateProvenance, predicate)
 	got := w.get(everything(), page)
 	wantPage(t, "engine", got, http.StatusOK,
 		"model.onnx", "2 KiB", "an asset", "built by "+e.Toolchain.Name, "quantize int8", "taken from a cache", "toolchain lock", "eeeeeeeeeeee",
@@ -142,8 +146,8 @@ func TestSnippetsWithHostileFile(t *testing.T) {
 	for _, name := range []string{"a'; touch ran; '.onnx", "$(touch ran).onnx", "a`touch ran`.onnx", `a".onnx`, "-a.onnx", "a b.onnx"} {
 		w := setup(t, withContent, func(c *web.Config) {
 			content := *c.Content
-			content.Files = func(context.Context, string, registry.Digest) ([]registry.File, error) {
-				return []registry.File{{Path: name, Size: 1, Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Kind: registry.FileEngine}}, nil
+			content.Files = func(context.Context, string, registry.Digest) ([]artifact.File, error) {
+				return []artifact.File{{Path: name, Size: 1, Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Kind: artifact.FileEngine}}, nil
 			}
 			c.Content = &content
 		})

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // event is an entry of the history as pages show it.
@@ -33,7 +36,7 @@ type event struct {
 // recent lists what happened to a model, newest first, as up to limit entries. Evidence that was attached to one
 // release within a minute is one entry.
 func (s *site) recent(ctx context.Context, model string, limit int) ([]event, error) {
-	all, err := s.Registry.History(ctx, registry.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
+	all, err := s.Registry.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +56,17 @@ func (s *site) recent(ctx context.Context, model string, limit int) ([]event, er
 const recentRead = 200
 
 // routine reports whether an event attached evidence that programs make. What a person says stands alone.
-func routine(e registry.Event) bool {
+func routine(e history.Event) bool {
 	switch e.PredicateType {
-	case registry.PredicateApproval, registry.PredicateBreakGlass, registry.PredicateQuarantine:
+	case evidence.PredicateApproval, evidence.PredicateBreakGlass, evidence.PredicateQuarantine:
 		return false
 	}
-	return e.Kind == registry.EventAttach && e.Reason == ""
+	return e.Kind == history.EventAttach && e.Reason == ""
 }
 
 // groupLength counts the events at the start of a list that one entry stands for: evidence that was attached to one release,
 // in one environment and by one caller, within a minute of the first.
-func groupLength(all []registry.Event) int {
+func groupLength(all []history.Event) int {
 	n, first := 1, all[0]
 	for n < len(all) && routine(first) && routine(all[n]) && all[n].Environment == first.Environment && all[n].Release == first.Release &&
 		all[n].Principal == first.Principal && first.Time.Sub(all[n].Time).Abs() < time.Minute {
@@ -73,7 +76,7 @@ func groupLength(all []registry.Event) int {
 }
 
 // fold describes several events of [alike], newest first, by the newest and the kinds of evidence.
-func (s *site) fold(all []registry.Event) event {
+func (s *site) fold(all []history.Event) event {
 	counts := make(map[string]int)
 	for _, e := range all {
 		counts[evidenceName(e.PredicateType)]++
@@ -88,7 +91,7 @@ func (s *site) fold(all []registry.Event) event {
 	return view
 }
 
-func (s *site) event(e registry.Event) event {
+func (s *site) event(e history.Event) event {
 	class, text := describe(e)
 	view := event{
 		Seq: e.Seq, Time: s.when(e.Time), Kind: string(e.Kind), State: stateOf(class, string(e.Kind)), Text: registry.PlainText(text),
@@ -105,29 +108,29 @@ func (s *site) event(e registry.Event) event {
 }
 
 // describe says what an event changed, and of which class that is.
-func describe(e registry.Event) (class, text string) {
+func describe(e history.Event) (class, text string) {
 	switch e.Kind {
-	case registry.EventPublish:
+	case history.EventPublish:
 		return classPlain, e.Version + " was published in " + e.Environment
-	case registry.EventPromote:
+	case history.EventPromote:
 		return classGood, e.Version + " was promoted to " + e.Environment
-	case registry.EventRollback:
+	case history.EventRollback:
 		return classBad, e.Environment + " was rolled back to " + e.Version
-	case registry.EventAttach:
+	case history.EventAttach:
 		return classPlain, evidenceName(e.PredicateType) + " was attached in " + e.Environment
-	case registry.EventHoldSet:
+	case history.EventHoldSet:
 		return classWait, e.Environment + " was held"
-	case registry.EventHoldRelease:
+	case history.EventHoldRelease:
 		return classGood, "the hold of " + e.Environment + " was released"
-	case registry.EventConfigure:
+	case history.EventConfigure:
 		return classPlain, "the configuration changed"
-	case registry.EventRestrict:
+	case history.EventRestrict:
 		return classWait, "restriction list " + e.Version + " of " + e.Environment + " is in force"
-	case registry.EventTrust:
+	case history.EventTrust:
 		return classPlain, "trust bundle " + e.Version + " was published"
-	case registry.EventAccept:
+	case history.EventAccept:
 		return classWait, "a history fault in " + e.Environment + " was accepted"
-	case registry.EventRestore:
+	case history.EventRestore:
 		return classWait, "the registry was restored from a backup"
 	}
 	return classPlain, string(e.Kind)
@@ -136,27 +139,27 @@ func describe(e registry.Event) (class, text string) {
 // evidenceName is the name of a kind of evidence in words.
 func evidenceName(predicateType string) string {
 	switch predicateType {
-	case registry.PredicateSign:
+	case evidence.PredicateSign:
 		return "signature"
-	case registry.PredicateProvenance:
+	case evidence.PredicateProvenance:
 		return "provenance"
-	case registry.PredicateTestResult:
+	case evidence.PredicateTestResult:
 		return "test result"
-	case registry.PredicateParity:
+	case evidence.PredicateParity:
 		return "parity report"
-	case registry.PredicatePerformance:
+	case evidence.PredicatePerformance:
 		return "performance report"
-	case registry.PredicateApproval:
+	case evidence.PredicateApproval:
 		return "approval"
-	case registry.PredicateBreakGlass:
+	case evidence.PredicateBreakGlass:
 		return "break-glass approval"
-	case registry.PredicateQuarantine:
+	case evidence.PredicateQuarantine:
 		return "quarantine"
-	case registry.PredicateVSA:
+	case evidence.PredicateVSA:
 		return "verification summary"
-	case registry.PredicateRestrictions:
+	case evidence.PredicateRestrictions:
 		return "restriction list"
-	case registry.PredicateTrustBundle:
+	case trust.PredicateTrustBundle:
 		return "trust bundle"
 	}
 	return predicateType

@@ -6,7 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -16,7 +17,7 @@ func TestAttachmentsAreFolded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
-	events, err := w.History(t.Context(), registry.HistoryQuery{Model: first.Model, Environment: "staging", Kind: registry.EventAttach})
+	events, err := w.History(t.Context(), history.HistoryQuery{Model: first.Model, Environment: "staging", Kind: history.EventAttach})
 	if err != nil || len(events) < 3 {
 		t.Fatalf("got %d attachments and %v, want several to fold", len(events), err)
 	}
@@ -28,7 +29,7 @@ func TestAttachmentsAreFolded(t *testing.T) {
 	}
 	wantWithout(t, "promoted", got, "parity report was attached")
 
-	w.AttachTo(t, "staging", first, first.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	w.AttachTo(t, "staging", first, first.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	second := w.Build(t, registrytest.Build{Version: "2.0.0", Salt: "2"})
 	w.Prove(t, second)
 	got = w.get(everything(), modelPage)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // frame is what all pages show around their body.
@@ -40,7 +41,7 @@ func (s *site) frame(r *http.Request, a answer) frame {
 	for _, l := range pages {
 		f.Nav = append(f.Nav, entry{l, l.Text == a.nav})
 	}
-	if p, ok := registry.PrincipalOf(r.Context()); ok {
+	if p, ok := storage.PrincipalOf(r.Context()); ok {
 		f.Who = registry.PlainText(nameOf(p.Name))
 		if s.SignIn != nil {
 			f.Account = SignInPath

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // historyPage is how many events a page shows.
@@ -37,8 +38,8 @@ func (s *site) history(r *http.Request) (answer, error) {
 	}
 	view := historyView{Environment: query.Get("environment"), Kind: query.Get("kind"), Model: query.Get("model")}
 	view.Signer, view.Principal, view.By = query.Get("signer"), query.Get("principal"), registry.PlainText(nameOf(query.Get("principal")))
-	q := registry.HistoryQuery{
-		Environment: view.Environment, Model: view.Model, Kind: registry.EventKind(view.Kind), Signer: view.Signer, Principal: view.Principal,
+	q := history.HistoryQuery{
+		Environment: view.Environment, Model: view.Model, Kind: history.EventKind(view.Kind), Signer: view.Signer, Principal: view.Principal,
 		Descending: true, Limit: historyPage,
 	}
 	if text := query.Get("before"); text != "" {
@@ -46,8 +47,8 @@ func (s *site) history(r *http.Request) (answer, error) {
 			return answer{}, registry.Errorf(registry.CodeInvalid, "before: %.40q: want the number of an event", text)
 		}
 	}
-	if view.Kind != "" && !slices.Contains(registry.EventKinds(), q.Kind) {
-		return answer{}, registry.Errorf(registry.CodeInvalid, "kind: %.40q: want one of %v", view.Kind, registry.EventKinds())
+	if view.Kind != "" && !slices.Contains(history.EventKinds(), q.Kind) {
+		return answer{}, registry.Errorf(registry.CodeInvalid, "kind: %.40q: want one of %v", view.Kind, history.EventKinds())
 	}
 	if view.Environment != "" {
 		if _, err := environments.Find(view.Environment); err != nil {
@@ -57,7 +58,7 @@ func (s *site) history(r *http.Request) (answer, error) {
 	for _, e := range environments.List {
 		view.Environments = append(view.Environments, e.Name)
 	}
-	for _, k := range registry.EventKinds() {
+	for _, k := range history.EventKinds() {
 		view.Kinds = append(view.Kinds, string(k))
 	}
 	events, err := s.Registry.History(ctx, q)
@@ -80,7 +81,7 @@ func (s *site) history(r *http.Request) (answer, error) {
 }
 
 // chainState checks each event against the one before it where both are shown, newest first.
-func chainState(events []registry.Event) (state, string) {
+func chainState(events []history.Event) (state, string) {
 	checked := 0
 	for i := 0; i+1 < len(events); i++ {
 		if events[i].Seq != events[i+1].Seq+1 {

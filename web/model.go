@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 const (
@@ -84,7 +87,7 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 		}
 	}
 	view := modelView{Model: name, Chosen: chosenHead(environments, heads, query.Get("environment"))}
-	if view.Chain, err = s.chain(ctx, environments, registry.ModelHeads{Name: name, Heads: heads}); err != nil {
+	if view.Chain, err = s.chain(ctx, environments, history.ModelHeads{Name: name, Heads: heads}); err != nil {
 		return answer{}, err
 	}
 	for i := range view.Chain {
@@ -118,7 +121,7 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 }
 
 // headOffers are what can be decided about a head.
-func headOffers(ctx context.Context, environments registry.Environments, h registry.Head) []offer {
+func headOffers(ctx context.Context, environments policy.Environments, h history.Head) []offer {
 	e, err := environments.Find(h.Environment)
 	if err != nil || h.Release == "" {
 		return nil
@@ -137,7 +140,7 @@ func headOffers(ctx context.Context, environments registry.Environments, h regis
 }
 
 // chosenHead is the environment to show: the one that was asked for, or the last one with a head.
-func chosenHead(environments registry.Environments, heads []registry.Head, asked string) string {
+func chosenHead(environments policy.Environments, heads []history.Head, asked string) string {
 	if asked != "" {
 		return asked
 	}
@@ -151,7 +154,7 @@ func chosenHead(environments registry.Environments, heads []registry.Head, asked
 }
 
 // chain describes each environment, and the promotions that would change something.
-func (s *site) chain(ctx context.Context, environments registry.Environments, m registry.ModelHeads) ([]step, error) {
+func (s *site) chain(ctx context.Context, environments policy.Environments, m history.ModelHeads) ([]step, error) {
 	row, err := s.boardRow(ctx, environments, m)
 	if err != nil {
 		return nil, err
@@ -174,7 +177,7 @@ func (s *site) chain(ctx context.Context, environments registry.Environments, m 
 }
 
 // listReleases adds a page of the releases of the chosen environment.
-func (s *site) listReleases(ctx context.Context, view *modelView, head registry.Head, after string) error {
+func (s *site) listReleases(ctx context.Context, view *modelView, head history.Head, after string) error {
 	if view.Chosen == "" {
 		return nil
 	}
@@ -202,9 +205,9 @@ func (s *site) listReleases(ctx context.Context, view *modelView, head registry.
 }
 
 func releaseURL(model string, d registry.Digest, environment string) string {
-	return registry.ReleasePage("", model, d, environment)
+	return api.ReleasePage("", model, d, environment)
 }
 
 func engineURL(model string, d registry.Digest, environment string) string {
-	return registry.EnginePage("", model, d, environment)
+	return api.EnginePage("", model, d, environment)
 }

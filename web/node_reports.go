@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // NodeReports lists the engines that nodes report.
 type NodeReports struct {
-	From registry.NodeReporter // checks the permissions of the context's principal
-	Life time.Duration         // how long a report counts; 0: none are taken
+	From storage.NodeReporter // checks the permissions of the context's principal
+	Life time.Duration        // how long a report counts; 0: none are taken
 }
 
 const (
@@ -57,7 +60,7 @@ type reported struct {
 	Nodes             []reportingNode
 	Rest              int // nodes that are not named
 
-	first  registry.NodeReport
+	first  storage.NodeReport
 	newest time.Time
 	order  int
 }
@@ -66,7 +69,7 @@ type reported struct {
 type sameReports struct {
 	model           string
 	release, engine registry.Digest
-	standing        registry.NodeStanding
+	standing        storage.NodeStanding
 }
 
 // The order in which pages list groups.
@@ -92,11 +95,11 @@ func nodeStates() []state {
 }
 
 // orderOf is the place of a standing in that order.
-func orderOf(standing registry.NodeStanding) int {
+func orderOf(standing storage.NodeStanding) int {
 	switch standing {
-	case registry.NodeHasHead:
+	case storage.NodeHasHead:
 		return nodesWithHead
-	case registry.NodeSilent:
+	case storage.NodeSilent:
 		return nodesSilent
 	}
 	return nodesWithOther
@@ -150,12 +153,12 @@ func (v *reportsView) without(err error) (*reportsView, error) {
 }
 
 // lister lists a page of reports.
-type lister func(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error)
+type lister func(ctx context.Context, environment, model, after string, limit int) (storage.Page[storage.NodeReport], error)
 
 // allReports reads all pages, but not more than a page of ours counts.
-func allReports(ctx context.Context, list lister, environment, model string) (all []registry.NodeReport, cut bool, err error) {
+func allReports(ctx context.Context, list lister, environment, model string) (all []storage.NodeReport, cut bool, err error) {
 	for after := ""; ; {
-		page, err := list(ctx, environment, model, after, registry.MaxPage)
+		page, err := list(ctx, environment, model, after, storage.MaxPage)
 		if err != nil {
 			return nil, false, err
 		}
@@ -168,8 +171,8 @@ func allReports(ctx context.Context, list lister, environment, model string) (al
 }
 
 // headOf is the release that is the head where a node reports; empty if there is none.
-func headOf(heads []registry.Head, r registry.NodeReport) registry.Digest {
-	i := slices.IndexFunc(heads, func(h registry.Head) bool { return h.Environment == r.Environment && h.Model == r.Model })
+func headOf(heads []history.Head, r storage.NodeReport) registry.Digest {
+	i := slices.IndexFunc(heads, func(h history.Head) bool { return h.Environment == r.Environment && h.Model == r.Model })
 	if i < 0 {
 		return ""
 	}
@@ -177,7 +180,7 @@ func headOf(heads []registry.Head, r registry.NodeReport) registry.Digest {
 }
 
 // group adds a report to those of nodes that have the same and stand the same.
-func (s *site) group(groups map[sameReports]*reported, r registry.NodeReport, head registry.Digest) *reported {
+func (s *site) group(groups map[sameReports]*reported, r storage.NodeReport, head registry.Digest) *reported {
 	standing := r.Standing(head, s.Now())
 	key := sameReports{r.Model, r.Release, r.Engine, standing}
 	g, ok := groups[key]
@@ -228,7 +231,7 @@ func (s *site) judge(ctx context.Context, view *reportsView) error {
 			}
 		}
 		for _, d := range []registry.Digest{g.first.Release, g.first.Engine} {
-			for _, c := range registry.Quarantines(in.Release, in.claims, d) {
+			for _, c := range evidence.Quarantines(in.Release, in.claims, d) {
 				g.Why = registry.PlainText(c.Reason())
 			}
 		}

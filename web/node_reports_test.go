@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
 )
 
@@ -26,7 +28,7 @@ func (c catalogClock) CatalogTime(context.Context) (time.Time, error) { return c
 // fleet is nodes that report to a world.
 type fleet struct {
 	*world
-	nodes registry.NodeReporter
+	nodes storage.NodeReporter
 	clock *registrytest.Clock
 }
 
@@ -35,17 +37,17 @@ func withFleet(t *testing.T, edits ...func(*web.Config)) fleet {
 	t.Helper()
 	f := fleet{clock: registrytest.NewClock()}
 	f.world = setup(t, append(edits, func(c *web.Config) {
-		f.nodes = service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: c.Registry, Clock: catalogClock{f.clock}, Life: time.Hour}
+		f.nodes = service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: c.Registry, Clock: catalogClock{f.clock}, Life: time.Hour}
 		c.Nodes, c.Now = &web.NodeReports{From: access.GuardNodes(f.nodes), Life: time.Hour}, f.clock.Now
 	})...)
 	return f
 }
 
 // report says that a node has the first engine of a release in prod.
-func (f fleet) report(t *testing.T, node, nodeType string, r registry.Release) {
+func (f fleet) report(t *testing.T, node, nodeType string, r artifact.Release) {
 	t.Helper()
-	ctx := registry.WithPrincipal(t.Context(), *everything())
-	_, err := f.nodes.ReportNode(ctx, registry.NodeReport{Node: node, NodeType: nodeType, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
+	ctx := storage.WithPrincipal(t.Context(), *everything())
+	_, err := f.nodes.ReportNode(ctx, storage.NodeReport{Node: node, NodeType: nodeType, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,7 @@ func TestNodeReports(t *testing.T) {
 	wantPage(t, "by node type", f.get(everything(), digitsOnNodes), http.StatusOK, `<td data-label="That report" class="whole num">2 nodes</td>`)
 	wantPage(t, "all models", f.get(everything(), "/nodes"), http.StatusOK, "vision/digits", "late-1")
 
-	f.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	f.AttachTo(t, "prod", first, first.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	wantPage(t, "in quarantine", f.get(everything(), digitsOnNodes), http.StatusOK, "in quarantine", "wrong labels", "late-1")
 	wantWithout(t, "in quarantine", f.get(everything(), digitsOnNodes), "not the head")
 
@@ -86,10 +88,10 @@ func TestNodeReportsThatAreNotShown(t *testing.T) {
 	t.Parallel()
 	f := withFleet(t)
 	f.report(t, "secret-1", "", f.Promoted(t, registrytest.Build{}))
-	other := may("staging", "**", registry.PermissionRead)
+	other := may("staging", "**", storage.PermissionRead)
 	wantPage(t, "a reader of staging", f.get(other, digitsOnNodes), http.StatusOK, "You may not read prod, so what its nodes report is not shown")
 	wantWithout(t, "a reader of staging", f.get(other, digitsOnNodes), "secret-1")
-	wantWithout(t, "a reader of another model", f.get(may("**", "text/**", registry.PermissionRead), "/nodes?environment=prod"), "secret-1")
+	wantWithout(t, "a reader of another model", f.get(may("**", "text/**", storage.PermissionRead), "/nodes?environment=prod"), "secret-1")
 
 	off := setup(t, func(c *web.Config) { c.Nodes = &web.NodeReports{} })
 	off.Promoted(t, registrytest.Build{})
@@ -118,7 +120,7 @@ func TestNodeReportsOfManyReleases(t *testing.T) {
 	t.Parallel()
 	f := withFleet(t)
 	bad := f.Promoted(t, registrytest.Build{})
-	f.AttachTo(t, "prod", bad, bad.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	f.AttachTo(t, "prod", bad, bad.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	f.report(t, "bad-1", "box", bad)
 	for i := range 20 {
 		f.clock.Pass(time.Second)

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // maxNode is the maximum size in bytes of a form with a node document.
@@ -82,7 +85,7 @@ func (s *site) answerForm(ctx context.Context, view *nodesView) error {
 		return nil
 	}
 	view.Machine = machine(node)
-	q := registry.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: node}
+	q := api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: node}
 	if view.Runtime != "" {
 		runtime, err := s.Runtimes.Get(ctx, view.Runtime)
 		if err != nil {
@@ -98,7 +101,7 @@ func (s *site) answerForm(ctx context.Context, view *nodesView) error {
 
 func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView, error) {
 	ctx := r.Context()
-	if err := s.Authorize(ctx, registry.PermissionRead, "", ""); err != nil {
+	if err := s.Authorize(ctx, storage.PermissionRead, "", ""); err != nil {
 		return nodesView{}, err
 	}
 	environments, err := s.Registry.Environments(ctx)
@@ -123,7 +126,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		nodes = nodes[:nodesShown]
 		view.Next = withQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
 	}
-	runtimes, err := s.Runtimes.List(ctx, "", registry.DefaultPage)
+	runtimes, err := s.Runtimes.List(ctx, "", storage.DefaultPage)
 	if err != nil {
 		return view, err
 	}
@@ -134,7 +137,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 	for _, n := range nodes {
 		row := nodeRow{Name: registry.PlainText(n.Name), Machine: machine(n.Document), Software: software(n.Document.Runtimes)}
 		if view.Covered {
-			f, err := s.find(ctx, registry.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
+			f, err := s.find(ctx, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
 			if err != nil {
 				return view, err
 			}
@@ -159,7 +162,7 @@ func (v *nodesView) countReports() {
 }
 
 // machine describes a node in words.
-func machine(n registry.Node) string {
+func machine(n artifact.Node) string {
 	words := []string{n.OS, n.CPU.Arch}
 	if n.CPU.Level != "" {
 		words = append(words, "level "+n.CPU.Level)

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // operationsView is the page of what administrators look after.
@@ -69,7 +73,7 @@ func (s *site) operations(r *http.Request) (answer, error) {
 	if s.Operations == nil {
 		return answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
 	}
-	if err := s.Authorize(ctx, registry.PermissionAdminister, "", ""); err != nil {
+	if err := s.Authorize(ctx, storage.PermissionAdminister, "", ""); err != nil {
 		return answer{}, err
 	}
 	o, err := s.Operations(ctx)
@@ -106,7 +110,7 @@ func (s *site) operations(r *http.Request) (answer, error) {
 	return answer{template: "operations", title: "Operations", nav: "Operations", body: view, api: apiPath + "/operations"}, nil
 }
 
-func (s *site) storageFacts(o registry.Operations) []fact {
+func (s *site) storageFacts(o api.Operations) []fact {
 	facts := []fact{{Name: "Version", Text: registry.PlainText(o.Version)}}
 	if o.Content == nil {
 		return append(facts, fact{Name: "Content", Text: "is being counted: look again in a moment"})
@@ -119,7 +123,7 @@ func (s *site) storageFacts(o registry.Operations) []fact {
 		fact{Name: "Counted", Text: s.when(c.At).Ago})
 }
 
-func (s *site) collectionFacts(o registry.Operations) []fact {
+func (s *site) collectionFacts(o api.Operations) []fact {
 	every := "never"
 	for _, r := range o.Replicas {
 		if r.CollectEvery > 0 && !r.Stopped {
@@ -147,7 +151,7 @@ func (s *site) collectionFacts(o registry.Operations) []fact {
 	return facts
 }
 
-func (s *site) integrityFacts(o registry.Operations) []fact {
+func (s *site) integrityFacts(o api.Operations) []fact {
 	every := "never"
 	for _, r := range o.Replicas {
 		if r.ScrubEvery > 0 && !r.Stopped {
@@ -167,7 +171,7 @@ func (s *site) integrityFacts(o registry.Operations) []fact {
 	return append(facts, fact{Name: "Damaged", Text: registry.Count(o.DamagedCount, "piece")})
 }
 
-func queueFacts(o registry.Operations) []fact {
+func queueFacts(o api.Operations) []fact {
 	waiting := 0
 	for _, w := range o.Webhooks {
 		if w.Waiting > 0 {
@@ -181,7 +185,7 @@ func queueFacts(o registry.Operations) []fact {
 	}
 }
 
-func (s *site) damage(d registry.Damage) damage {
+func (s *site) damage(d storage.Damage) damage {
 	var names []string
 	for _, r := range d.Releases {
 		name := r.Environment + "/" + r.Model
@@ -193,7 +197,7 @@ func (s *site) damage(d registry.Damage) damage {
 	return damage{digestOf(d.Digest), registry.PlainText(string(d.Kind) + ": " + d.Detail), s.when(d.Found), registry.PlainText(strings.Join(names, ", "))}
 }
 
-func (s *site) replica(r registry.Replica, now time.Time) replica {
+func (s *site) replica(r api.Replica, now time.Time) replica {
 	view := replica{
 		Name: registry.PlainText(r.Name), Host: registry.PlainText(r.Host), Version: registry.PlainText(r.Version), State: stateOf(classGood, "serves"),
 		Configuration: stateOf(classWait, registry.PlainText(string(r.Configuration))), Started: s.when(r.Started), Seen: s.when(r.Seen),
@@ -205,15 +209,15 @@ func (s *site) replica(r registry.Replica, now time.Time) replica {
 		view.State = stateOf(classBad, "lost")
 	}
 	switch r.Configuration {
-	case registry.ConfigurationAgreed:
+	case history.ConfigurationAgreed:
 		view.Configuration = stateOf(classGood, string(r.Configuration))
-	case registry.ConfigurationDiffers:
+	case history.ConfigurationDiffers:
 		view.Configuration = stateOf(classBad, string(r.Configuration))
 	}
 	return view
 }
 
-func (s *site) key(k registry.KeyUse) key {
+func (s *site) key(k api.KeyUse) key {
 	var roles, signs []string
 	for _, role := range k.Roles {
 		roles = append(roles, string(role))
@@ -225,7 +229,7 @@ func (s *site) key(k registry.KeyUse) key {
 		Name: registry.PlainText(k.Name), State: keyState(k.State), Roles: registry.PlainText(strings.Join(roles, ", ")), Signs: registry.PlainText(strings.Join(signs, ", ")),
 		Where: plain(k.Environments), When: registry.PlainText(k.Window.String()), Statements: k.Statements, Last: s.when(k.Last),
 	}
-	if k.State == registry.KeyRetired {
+	if k.State == evidence.KeyRetired {
 		view.When = strings.TrimSpace("retired " + s.when(k.RetiredAt).Ago + " " + view.When)
 	}
 	if len(k.NodeTypes) > 0 {
@@ -240,7 +244,7 @@ func (s *site) key(k registry.KeyUse) key {
 	return view
 }
 
-func (s *site) hook(w registry.WebhookUse) hook {
+func (s *site) hook(w api.WebhookUse) hook {
 	what := []string{"all events"}
 	if len(w.Kinds) > 0 {
 		what = nil

@@ -5,6 +5,9 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // promotionView is the page of a promotion: what it needs and has, and what it would change.
@@ -60,7 +63,7 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	d, err := s.decision(ctx, registry.PromoteRequest{Model: model, From: from.Name, To: to.Name})
+	d, err := s.decision(ctx, api.PromoteRequest{Model: model, From: from.Name, To: to.Name})
 	if err != nil {
 		return answer{}, err
 	}
@@ -132,7 +135,7 @@ func (view *promotionView) offer(ctx context.Context, environment string, releas
 }
 
 // head is a head that the reader may see, or the zero Head.
-func (s *site) head(ctx context.Context, environment, model string) (registry.Head, error) {
+func (s *site) head(ctx context.Context, environment, model string) (history.Head, error) {
 	heads, err := s.Registry.Heads(ctx, environment, model)
 	return headIn(heads, environment), err
 }
@@ -145,7 +148,7 @@ type at struct {
 
 // coverage resolves releases of a model for each node type. Readers who may read no node types get none.
 func (s *site) coverage(ctx context.Context, model string, places ...at) (rows []coverage, cut bool, err error) {
-	if err := s.Authorize(ctx, registry.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
+	if err := s.Authorize(ctx, storage.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
 		return nil, false, nil
 	} else if err != nil {
 		return nil, false, err
@@ -160,7 +163,7 @@ func (s *site) coverage(ctx context.Context, model string, places ...at) (rows [
 	for _, n := range nodes {
 		row := coverage{Node: registry.PlainText(n.Name), Machine: machine(n.Document)}
 		for _, place := range places {
-			f, err := s.find(ctx, registry.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
+			f, err := s.find(ctx, api.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
 			if err != nil {
 				return nil, false, err
 			}
@@ -175,7 +178,7 @@ func (s *site) coverage(ctx context.Context, model string, places ...at) (rows [
 }
 
 // find resolves, and describes also that there is no engine.
-func (s *site) find(ctx context.Context, q registry.ResolveQuery) (found, error) {
+func (s *site) find(ctx context.Context, q api.ResolveQuery) (found, error) {
 	f := found{Environment: q.Environment}
 	answer, err := s.Registry.Resolve(ctx, q)
 	for _, c := range answer.Candidates {

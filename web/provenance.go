@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // branch is something in a tree, with what it was made of below it.
@@ -25,10 +27,10 @@ type slsa struct {
 	BuildDefinition struct {
 		InternalParameters struct {
 			Made struct {
-				Quantizer *registry.Toolchain `json:"quantizer"`
+				Quantizer *artifact.Toolchain `json:"quantizer"`
 				Quantize  map[string]any      `json:"quantize"`
 			} `json:"made"`
-			Node        registry.Node     `json:"node"`
+			Node        artifact.Node     `json:"node"`
 			Calibration []registry.Digest `json:"calibration"`
 		} `json:"internalParameters"`
 		ResolvedDependencies []resource `json:"resolvedDependencies"`
@@ -48,7 +50,7 @@ type slsa struct {
 // resource is something that provenance names.
 type resource struct {
 	Name        string             `json:"name"`
-	Digest      registry.DigestSet `json:"digest"`
+	Digest      evidence.DigestSet `json:"digest"`
 	Annotations map[string]any     `json:"annotations"`
 }
 
@@ -64,11 +66,11 @@ func (p slsa) named(prefix string, exactly bool) []branch {
 }
 
 // provenanceOf is the newest provenance of an engine that counts, with its claim; nil if there is none.
-func provenanceOf(claims []registry.Claim, engine registry.Digest) (*slsa, registry.Claim) {
+func provenanceOf(claims []evidence.Claim, engine registry.Digest) (*slsa, evidence.Claim) {
 	var found *slsa
-	var by registry.Claim
+	var by evidence.Claim
 	for _, c := range claims {
-		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance {
+		if c.Subject != engine || c.Statement.PredicateType != evidence.PredicateProvenance {
 			continue
 		}
 		var p slsa
@@ -83,14 +85,14 @@ func provenanceOf(claims []registry.Claim, engine registry.Digest) (*slsa, regis
 }
 
 // provenance is the tree from the bytes of an engine to the commit that it was built of, as its builder signed it.
-func (s *site) provenance(in read, e registry.Engine, files []registry.File) []branch {
+func (s *site) provenance(in read, e artifact.Engine, files []artifact.File) []branch {
 	root := branch{Text: "Engine " + registry.PlainText(e.Label()), Digest: digestOf(e.Digest), Current: true}
 	for _, f := range files {
 		note := byteSize(f.Size)
 		switch f.Kind {
-		case registry.FileAsset:
+		case artifact.FileAsset:
 			note += ", an asset"
-		case registry.FileCode:
+		case artifact.FileCode:
 			note += ", native code"
 		}
 		root.Parts = append(root.Parts, branch{Text: registry.PlainText(f.Path), Note: note, Digest: digestOf(f.Digest)})
@@ -127,7 +129,7 @@ func (s *site) provenance(in read, e registry.Engine, files []registry.File) []b
 }
 
 // buildNote says who built an engine, when, and on which machine.
-func (s *site) buildNote(p *slsa, claim registry.Claim) string {
+func (s *site) buildNote(p *slsa, claim evidence.Claim) string {
 	text := "signed by " + signer(claim)
 	for _, name := range slices.Sorted(maps.Keys(p.RunDetails.Builder.Version)) {
 		text += ", " + name + " " + p.RunDetails.Builder.Version[name]
@@ -151,7 +153,7 @@ func digests(all []registry.Digest) []branch {
 }
 
 // commitOf is the commit that a builder names, with what differed from it and the CI job.
-func commitOf(claim registry.Claim) []branch {
+func commitOf(claim evidence.Claim) []branch {
 	origin := claim.Statement.Origin()
 	switch {
 	case origin == nil:
@@ -168,9 +170,9 @@ func commitOf(claim registry.Claim) []branch {
 		}
 	}
 	switch git.State {
-	case registry.GitClean:
+	case evidence.GitClean:
 		notes = append(notes, "clean")
-	case registry.GitDirty:
+	case evidence.GitDirty:
 		notes = append(notes, registry.Count(git.ChangedCount, "changed file"))
 	default:
 		notes = append(notes, "changed or not")
@@ -184,7 +186,7 @@ func commitOf(claim registry.Claim) []branch {
 }
 
 // jobOf is the CI job that built. What only the job says is not shown as proven.
-func jobOf(ci *registry.CIOrigin) []branch {
+func jobOf(ci *evidence.CIOrigin) []branch {
 	switch {
 	case ci == nil:
 		return nil
@@ -199,7 +201,7 @@ func jobOf(ci *registry.CIOrigin) []branch {
 }
 
 // derivation is the tree from the source of a release through its variants to its engines.
-func derivation(in read, e registry.Engine) []branch {
+func derivation(in read, e artifact.Engine) []branch {
 	reference := branch{Text: "reference model", Digest: digestOf(e.Reference)}
 	at := make(map[string]int)
 	for _, other := range in.Engines {
@@ -223,7 +225,7 @@ func derivation(in read, e registry.Engine) []branch {
 }
 
 // quantization says how the engines of a variant differ from the reference model.
-func quantization(in read, e registry.Engine) string {
+func quantization(in read, e artifact.Engine) string {
 	note := e.Precision
 	p, _ := provenanceOf(in.counted, e.Digest)
 	if p == nil {

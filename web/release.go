@@ -5,6 +5,9 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // releaseSummary is a release in an environment, with its engines.
@@ -51,7 +54,7 @@ type releaseView struct {
 	Parts    []fact
 	Nodes    []coverage // which engine node types get
 	NodesCut bool       // there are more node types than are shown
-	Evidence []evidence
+	Evidence []evidenceRow
 	Ignored  []ignored
 	Count    int // of ignored evidence
 }
@@ -63,8 +66,8 @@ type fact struct {
 	Digest digest
 }
 
-// evidence is a claim: who says what about which subject.
-type evidence struct {
+// evidenceRow is a claim: who says what about which subject.
+type evidenceRow struct {
 	Subject string
 	What    string
 	Signer  string
@@ -81,11 +84,11 @@ type evidence struct {
 
 // read is a release with its evidence.
 type read struct {
-	registry.Release
+	artifact.Release
 	environment string
-	claims      []registry.Claim
-	counted     []registry.Claim
-	ignored     registry.IgnoredEvidence
+	claims      []evidence.Claim
+	counted     []evidence.Claim
+	ignored     evidence.IgnoredEvidence
 }
 
 // readRelease reads a release and its evidence.
@@ -98,13 +101,13 @@ func (s *site) readRelease(ctx context.Context, environment, model, ref string) 
 	if err != nil {
 		return read{}, err
 	}
-	counted, misplaced := registry.Accept(release, claims)
+	counted, misplaced := evidence.Accept(release, claims)
 	dropped.Ignore(misplaced...)
 	return read{release, environment, claims, counted, dropped}, nil
 }
 
 func (s *site) summary(
-	ctx context.Context, environments registry.Environments, environment, model string, d registry.Digest,
+	ctx context.Context, environments policy.Environments, environment, model string, d registry.Digest,
 ) (*releaseSummary, error) {
 	in, err := s.readRelease(ctx, environment, model, string(d))
 	if err != nil {
@@ -114,7 +117,7 @@ func (s *site) summary(
 	return &view, nil
 }
 
-func summarize(in read, environments registry.Environments) releaseSummary {
+func summarize(in read, environments policy.Environments) releaseSummary {
 	view := releaseSummary{
 		Version: in.Tag(), URL: releaseURL(in.Model, in.Digest, in.environment), Digest: digestOf(in.Digest), Environment: in.environment,
 	}
@@ -122,14 +125,14 @@ func summarize(in read, environments registry.Environments) releaseSummary {
 		view.Engines.Rows = append(view.Engines.Rows, row(in, e))
 	}
 	for _, subject := range in.Subjects() {
-		for _, c := range registry.Quarantines(in.Release, in.claims, subject.Digest) {
+		for _, c := range evidence.Quarantines(in.Release, in.claims, subject.Digest) {
 			view.Quarantined = append(view.Quarantined, quarantine{subject.Name, registry.PlainText(c.Reason()), signer(c)})
 		}
 	}
-	if _, summary, ok := registry.FindVSA(in.claims, in.Release, environments.ResourceURI(in.environment, in.Model)); ok && summary.Promotion.Skipped != nil {
+	if _, summary, ok := policy.FindVSA(in.claims, in.Release, environments.ResourceURI(in.environment, in.Model)); ok && summary.Promotion.Skipped != nil {
 		view.Skipped = registry.PlainText(summary.Promotion.Skipped.String())
 	}
-	for _, left := range in.LeftOut(in.claims) {
+	for _, left := range evidence.LeftOutOf(in.Release, in.claims) {
 		view.LeftOut = append(view.LeftOut, registry.PlainText(left.Label))
 	}
 	return view
@@ -137,7 +140,7 @@ func summarize(in read, environments registry.Environments) releaseSummary {
 
 // place finds a release: in the environment that is asked for, or in the last one of the chain that has it and
 // that the reader may see.
-func (s *site) place(ctx context.Context, asked string, find func(environment string) error) (registry.Environments, string, error) {
+func (s *site) place(ctx context.Context, asked string, find func(environment string) error) (policy.Environments, string, error) {
 	environments, err := s.Registry.Environments(ctx)
 	if err != nil {
 		return environments, "", err
@@ -193,15 +196,15 @@ func (s *site) releasePage(r *http.Request, model string, d registry.Digest) (an
 }
 
 // evidence describes the claims that count, in the order of their subjects.
-func (s *site) evidence(in read) []evidence {
-	var all []evidence
+func (s *site) evidence(in read) []evidenceRow {
+	var all []evidenceRow
 	for _, subject := range in.Subjects() {
 		for _, c := range in.counted {
 			if c.Subject != subject.Digest {
 				continue
 			}
 			at, source := c.Time()
-			e := evidence{
+			e := evidenceRow{
 				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), KeyID: keyID(c), Covers: covers(c), Key: keyState(c.Key), Time: s.when(at),
 				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: digestOf(c.Bundle),
 				URL: modelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
@@ -216,7 +219,7 @@ func (s *site) evidence(in read) []evidence {
 }
 
 // signer names who signed: the person for whom a service signed, or the key by the path that names it.
-func signer(c registry.Claim) string {
+func signer(c evidence.Claim) string {
 	if p := c.Attested(); p != nil {
 		return registry.PlainText(p.String())
 	}
@@ -226,48 +229,48 @@ func signer(c registry.Claim) string {
 	return registry.PlainText(c.Signer[:min(len(c.Signer), shortDigest)])
 }
 
-func keyState(k registry.KeyState) state {
+func keyState(k evidence.KeyState) state {
 	switch k {
-	case registry.KeyTrusted:
+	case evidence.KeyTrusted:
 		return stateOf(classGood, string(k))
-	case registry.KeyRetired:
+	case evidence.KeyRetired:
 		return stateOf(classWait, string(k))
 	}
-	return stateOf(classBad, string(registry.KeyRevoked))
+	return stateOf(classBad, string(evidence.KeyRevoked))
 }
 
 // keyID is the identifier of the key that signed.
-func keyID(c registry.Claim) digest {
+func keyID(c evidence.Claim) digest {
 	id := registry.PlainText(c.Signer)
 	return digest{id[:min(len(id), shortDigest)], id}
 }
 
 // covers says in words what a claim states.
-func covers(c registry.Claim) string {
+func covers(c evidence.Claim) string {
 	switch c.Statement.PredicateType {
-	case registry.PredicateSign:
+	case evidence.PredicateSign:
 		return "the manifest, which names every file by its digest"
-	case registry.PredicateProvenance:
+	case evidence.PredicateProvenance:
 		return "its ingredients, and how it was made"
-	case registry.PredicateTestResult:
+	case evidence.PredicateTestResult:
 		return "the verdict, for other tools"
-	case registry.PredicateParity, registry.PredicatePerformance:
+	case evidence.PredicateParity, evidence.PredicatePerformance:
 		what := "that it computes the same as the reference"
-		if c.Statement.PredicateType == registry.PredicatePerformance {
+		if c.Statement.PredicateType == evidence.PredicatePerformance {
 			what = "how long a run takes"
 		}
-		var head registry.ReportHead
+		var head evidence.ReportHead
 		if registry.DecodeSigned(c.Statement.Predicate, &head) != nil {
 			return what
 		}
 		return registry.PlainText(what + ": " + string(head.Verdict) + ", with " + head.Runtime.Name + " " + head.Runtime.Version + " on " + head.Node.Kind())
-	case registry.PredicateApproval:
+	case evidence.PredicateApproval:
 		return "that it may be promoted"
-	case registry.PredicateBreakGlass:
+	case evidence.PredicateBreakGlass:
 		return "that requirements may be skipped in an emergency"
-	case registry.PredicateQuarantine:
+	case evidence.PredicateQuarantine:
 		return "that it must not be used"
-	case registry.PredicateVSA:
+	case evidence.PredicateVSA:
 		return "the release and every engine of it: that they met the policy"
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -61,7 +63,7 @@ func (s *site) findModels(ctx context.Context, text string, view *searchView) er
 	hex := strings.TrimPrefix(text, "sha256:")
 	scanned, read := 0, 0
 	for after := ""; ; {
-		page, err := s.Registry.Models(ctx, "", after, registry.MaxPage)
+		page, err := s.Registry.Models(ctx, "", after, storage.MaxPage)
 		if err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (s *site) findModels(ctx context.Context, text string, view *searchView) er
 
 // findSubjects finds the release or engine with a digest that some evidence in the history is about.
 func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *searchView) error {
-	events, err := s.Registry.History(ctx, registry.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
+	events, err := s.Registry.History(ctx, history.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *search
 }
 
 // findEngines finds the engines of a head whose target, accelerator or toolchain contains the text.
-func (s *site) findEngines(ctx context.Context, h registry.Head, text string, view *searchView) error {
+func (s *site) findEngines(ctx context.Context, h history.Head, text string, view *searchView) error {
 	release, err := s.Registry.Release(ctx, h.Environment, h.Model, string(h.Release))
 	if err != nil {
 		switch registry.CodeOf(err) {
@@ -143,7 +145,7 @@ func (s *site) findEngines(ctx context.Context, h registry.Head, text string, vi
 
 // findPeople finds callers whose name contains the text, in the newest events.
 func (s *site) findPeople(ctx context.Context, text string, view *searchView) error {
-	events, err := s.Registry.History(ctx, registry.HistoryQuery{Descending: true, Limit: searchEvents})
+	events, err := s.Registry.History(ctx, history.HistoryQuery{Descending: true, Limit: searchEvents})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // SignInPath is the page on which people sign in, and see as whom they are signed in.
@@ -52,11 +54,11 @@ func (s *site) signInPage(r *http.Request) (answer, error) {
 	if s.SignIn == nil {
 		return answer{}, registry.Errorf(registry.CodeNotFound, "this service has no sessions")
 	}
-	p, ok := registry.PrincipalOf(r.Context())
+	p, ok := storage.PrincipalOf(r.Context())
 	if !ok {
 		return s.askToSignIn(r, nil, r.URL.Query().Get("return")), nil
 	}
-	view := account{Who: registry.PlainText(nameOf(p.Name)), Open: p.Person == registry.Person{}, Out: s.SignIn.Out}
+	view := account{Who: registry.PlainText(nameOf(p.Name)), Open: p.Person == evidence.Person{}, Out: s.SignIn.Out}
 	for _, g := range p.Grants {
 		var may []string
 		for _, permission := range g.Permissions {

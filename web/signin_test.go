@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
 )
 
@@ -25,8 +27,8 @@ func TestSignInPages(t *testing.T) {
 	wantPage(t, "sign in", w.get(nil, "/signin?return=%2Fnodes%3Fa%3D%22%3E"), http.StatusOK,
 		`action="/signin/token"`, `name="return" value="/nodes?a=&#34;&gt;"`,
 		`href="/signin/with/corp?return=%2Fnodes%3Fa%3D%22%3E"`, "Sign in at id.example.com")
-	jane := may("prod", "vision/**", registry.PermissionRead, registry.PermissionAttest)
-	jane.Person = registry.Person{Principal: "token:jane", Token: "jane"}
+	jane := may("prod", "vision/**", storage.PermissionRead, storage.PermissionAttest)
+	jane.Person = evidence.Person{Principal: "token:jane", Token: "jane"}
 	wantPage(t, "who is signed in", w.get(jane, "/signin"), http.StatusOK,
 		`<span class="person">jane</span>`, `action="/signout"`, "read, attest", "<code>vision/**</code>", "<code>prod</code>")
 	anonymous := everything()

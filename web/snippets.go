@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/toolchains"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // snippets are what a reader would copy to use an engine, with the address of this service.
-func (s *site) snippets(r *http.Request, in read, e registry.Engine, files []registry.File) []command {
+func (s *site) snippets(r *http.Request, in read, e artifact.Engine, files []artifact.File) []command {
 	address := s.addressOf(r)
 	scheme, host, _ := strings.Cut(address, "://")
 	environment, err := s.Registry.Environments(r.Context())
@@ -49,7 +52,7 @@ func (s *site) snippets(r *http.Request, in read, e registry.Engine, files []reg
 
 // initContainer pulls the engine in a pod, with every container runtime. Its container has no runtime for engines, so that the one of the
 // server is named.
-func initContainer(in read, e registry.Engine, address string) command {
+func initContainer(in read, e artifact.Engine, address string) command {
 	serves := "NAME:VERSION"
 	if t := e.Toolchain; plainFile.MatchString(t.Name) && plainFile.MatchString(t.Version) {
 		serves = t.Name + ":" + t.Version
@@ -74,10 +77,10 @@ func plainHTTP(scheme, flag string) string {
 var plainFile = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+-]*$`)
 
 // loaded is the only file that the runtime loads; empty if there are several, none is known, or its path is not plain.
-func loaded(files []registry.File) string {
+func loaded(files []artifact.File) string {
 	found := ""
 	for _, f := range files {
-		if f.Kind != registry.FileEngine || strings.HasSuffix(f.Path, ".json") {
+		if f.Kind != artifact.FileEngine || strings.HasSuffix(f.Path, ".json") {
 			continue
 		}
 		if found != "" {
@@ -93,11 +96,11 @@ func loaded(files []registry.File) string {
 
 // cosign are the commands that verify the signature of the builder and the report of a verifier. They name the signers that
 // the evidence has.
-func cosign(in read, e registry.Engine, scheme, ref string, trust []registry.TrustEntry) []command {
+func cosign(in read, e artifact.Engine, scheme, ref string, trust []trust.TrustEntry) []command {
 	var all []command
 	for _, what := range []struct{ predicate, verb, text string }{
-		{registry.PredicateSign, "cosign verify", "Verify the builder's signature with cosign"},
-		{registry.PredicateParity, "cosign verify-attestation --type " + registry.PredicateParity, "Verify a verifier's report with cosign"},
+		{evidence.PredicateSign, "cosign verify", "Verify the builder's signature with cosign"},
+		{evidence.PredicateParity, "cosign verify-attestation --type " + evidence.PredicateParity, "Verify a verifier's report with cosign"},
 	} {
 		for _, c := range in.counted {
 			if c.Subject == e.Digest && c.Statement.PredicateType == what.predicate {
@@ -113,7 +116,7 @@ func cosign(in read, e registry.Engine, scheme, ref string, trust []registry.Tru
 
 // signedBy are the flags by which cosign knows the signer of a claim; empty where it cannot. A key needs no log; a
 // certificate has one.
-func signedBy(c registry.Claim, trust []registry.TrustEntry) string {
+func signedBy(c evidence.Claim, trust []trust.TrustEntry) string {
 	for _, t := range trust {
 		if t.Identity != nil && len(c.Keys) > 0 && t.String() == c.Keys[0] {
 			if t.Identity.Subject == "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestEnginesSortByLink(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	engines := []registry.Engine{registrytest.MakeEngine("v3", "fp32"), registrytest.MakeEngine("v4", "int8"), registrytest.MakeEngine("v2", "fp16")}
+	engines := []artifact.Engine{registrytest.MakeEngine("v3", "fp32"), registrytest.MakeEngine("v4", "int8"), registrytest.MakeEngine("v2", "fp16")}
 	w.Promoted(t, registrytest.Build{Engines: engines})
 	inOrder := func(query string) bool {
 		page := w.get(everything(), modelPage+"?environment=prod&sort="+query)

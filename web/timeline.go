@@ -4,7 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // periodsShown is how many heads of an environment a timeline goes back.
@@ -23,7 +24,7 @@ type period struct {
 
 // timeline lists what protected environments had, each newest first, in the order of the chain. The
 // reader sees those whose head they may see.
-func (s *site) timeline(ctx context.Context, environments registry.Environments, heads []registry.Head, model string) ([]period, error) {
+func (s *site) timeline(ctx context.Context, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
 	var all []period
 	for _, e := range environments.List {
 		if !e.Protected() || headIn(heads, e.Name).Release == "" {
@@ -37,7 +38,7 @@ func (s *site) timeline(ctx context.Context, environments registry.Environments,
 		for _, m := range moves {
 			view := s.event(m)
 			move := stateOf(classGood, "promoted")
-			if m.Kind == registry.EventRollback {
+			if m.Kind == history.EventRollback {
 				move = stateOf(classBad, "rolled back")
 			}
 			all = append(all, period{e.Name, view.Version, view.URL, view.Time, until, move, view.By, view.Reason})
@@ -48,15 +49,15 @@ func (s *site) timeline(ctx context.Context, environments registry.Environments,
 }
 
 // moves lists the events that moved the head of a protected environment, newest first.
-func (s *site) moves(ctx context.Context, environment, model string) ([]registry.Event, error) {
-	var all []registry.Event
-	for _, kind := range []registry.EventKind{registry.EventPromote, registry.EventRollback} {
-		events, err := s.Registry.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
+func (s *site) moves(ctx context.Context, environment, model string) ([]history.Event, error) {
+	var all []history.Event
+	for _, kind := range []history.EventKind{history.EventPromote, history.EventRollback} {
+		events, err := s.Registry.History(ctx, history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, events...)
 	}
-	slices.SortFunc(all, func(a, b registry.Event) int { return int(b.Seq - a.Seq) })
+	slices.SortFunc(all, func(a, b history.Event) int { return int(b.Seq - a.Seq) })
 	return all[:min(len(all), periodsShown)], nil
 }

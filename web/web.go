@@ -13,32 +13,36 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config configures the pages. All fields up to Runtimes are required.
 type Config struct {
 	// Registry returns what pages show. It checks the permissions of the context's principal itself.
-	Registry registry.Interface
+	Registry api.Interface
 	// Preview decides about promotions, with permissions checked in the same way.
-	Preview registry.Previewer
+	Preview api.Previewer
 	// Authorize checks a permission of the context's principal for things that belong to no model. Errors:
 	// CodeForbidden.
-	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
+	Authorize func(ctx context.Context, permission storage.Permission, environment, model string) error
 	// ReadNode reads a node document, or a node as Kubernetes prints it. Errors: CodeInvalid.
-	ReadNode  func(name string, data []byte) (registry.Node, error)
-	NodeTypes registry.NodeTypes
-	Runtimes  registry.Runtimes
+	ReadNode  func(name string, data []byte) (artifact.Node, error)
+	NodeTypes storage.NodeTypes
+	Runtimes  storage.Runtimes
 	// Refused returns why a request has no principal, for a page that explains how to sign in. Nil: it is not
 	// known.
 	Refused func(ctx context.Context) error
 	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
-	Compare registry.CompareReleases
+	Compare policy.CompareReleases
 	// Content reads what releases consist of. Nil: pages do not show it.
 	Content *Content
 	// Nodes is what nodes report. Nil: pages do not show it.
 	Nodes *NodeReports
 	// Operations returns the state that administrators look after. It checks no permission. Nil: there is no such page.
-	Operations func(ctx context.Context) (registry.Operations, error)
+	Operations func(ctx context.Context) (api.Operations, error)
 	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.
 	// Nil: there is no limit.
 	Wait func(r *http.Request) time.Duration
@@ -46,8 +50,8 @@ type Config struct {
 	URL string
 	// SignIn is how people sign in; nil where the service has no sessions.
 	SignIn *SignIn
-	Now    registry.Clock // nil means time.Now
-	Logger *slog.Logger   // nil discards
+	Now    storage.Clock // nil means time.Now
+	Logger *slog.Logger  // nil discards
 }
 
 // maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
@@ -177,7 +181,7 @@ func (s *site) serve(route Route) http.Handler {
 }
 
 func (s *site) read(route Route, r *http.Request) (answer, error) {
-	if _, ok := registry.PrincipalOf(r.Context()); !ok && route.Pattern != signInPattern {
+	if _, ok := storage.PrincipalOf(r.Context()); !ok && route.Pattern != signInPattern {
 		return answer{}, s.unknownCaller(r.Context())
 	}
 	if err := checkQuery(r, route.Query); err != nil {

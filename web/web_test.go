@@ -14,8 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
 )
 
@@ -25,7 +30,7 @@ const (
 )
 
 // form posts fields to the page of nodes; they are keys and values.
-func (w *world) form(as *registry.Principal, fields ...string) *httptest.ResponseRecorder {
+func (w *world) form(as *storage.Principal, fields ...string) *httptest.ResponseRecorder {
 	values := make(url.Values)
 	for i := 0; i < len(fields); i += 2 {
 		values.Set(fields[i], fields[i+1])
@@ -50,7 +55,7 @@ func TestPromotionPage(t *testing.T) {
 	}
 	w.Prove(t, next)
 	wantPage(t, "proven", w.get(everything(), promotePage), http.StatusOK, "may be promoted", "signed by a builder")
-	got := w.get(may("**", "**", registry.PermissionRead), promotePage)
+	got := w.get(may("**", "**", storage.PermissionRead), promotePage)
 	wantPage(t, "reader", got, http.StatusOK, "You do not have the permission &#34;promote&#34; for vision/digits in prod")
 	for environment, status := range map[string]int{"staging": http.StatusBadRequest, "qa": http.StatusNotFound} {
 		wantPage(t, environment, w.get(everything(), "/environments/"+environment+"/promote/vision/digits"), status)
@@ -64,14 +69,14 @@ func TestTooManyPages(t *testing.T) {
 	asked := map[string]int{}
 	w := setup(t, func(c *web.Config) {
 		c.Wait = func(r *http.Request) time.Duration {
-			p, _ := registry.PrincipalOf(r.Context())
+			p, _ := storage.PrincipalOf(r.Context())
 			if asked[p.Name]++; asked[p.Name] > 2 {
 				return 1500 * time.Millisecond
 			}
 			return 0
 		}
 	})
-	reader := may("**", "**", registry.PermissionRead)
+	reader := may("**", "**", storage.PermissionRead)
 	for range 2 {
 		wantPage(t, "within the limit", w.get(reader, "/nodes"), http.StatusOK)
 	}
@@ -103,7 +108,7 @@ func TestNodesPage(t *testing.T) {
 	wantPage(t, "other environment", w.form(everything(), "model", model, "environment", "qa", "node", string(pasted)), http.StatusNotFound)
 	wantPage(t, "too large", w.form(everything(), "node", strings.Repeat("x", 300<<10)), http.StatusBadRequest)
 	wantPage(t, "unknown caller", w.form(nil, "model", model, "node", string(pasted)), http.StatusUnauthorized)
-	got := w.form(may("**", "text/*", registry.PermissionRead), "model", model, "environment", environment, "node", string(pasted))
+	got := w.form(may("**", "text/*", storage.PermissionRead), "model", model, "environment", environment, "node", string(pasted))
 	wantPage(t, "reader of other models", got, http.StatusOK, "none", "may not read")
 	wantWithout(t, "reader of other models", got, "linux-amd64-v1")
 }
@@ -118,7 +123,7 @@ func TestHistoryPage(t *testing.T) {
 	got := w.get(everything(), "/history?kind=promote&model=vision/digits&environment=prod")
 	wantPage(t, "promotions", got, http.StatusOK, "1.0.0 was promoted to prod", "not checked")
 	wantWithout(t, "promotions", got, "was published", "secret/plans")
-	got = w.get(may("**", "vision/*", registry.PermissionRead), "/history")
+	got = w.get(may("**", "vision/*", storage.PermissionRead), "/history")
 	wantPage(t, "reader", got, http.StatusOK, "vision/digits")
 	wantWithout(t, "reader", got, "secret")
 	wantWithout(t, "older", w.get(everything(), "/history?before=2"), "was promoted")
@@ -138,9 +143,9 @@ func rewritten(t *testing.T) http.Handler {
 }
 
 // forged says that somebody else did everything.
-type forged struct{ registry.Interface }
+type forged struct{ api.Interface }
 
-func (f forged) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (f forged) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	events, err := f.Interface.History(ctx, q)
 	for i := range events {
 		events[i].Principal = "token:somebody"
@@ -162,7 +167,7 @@ func TestSearchPage(t *testing.T) {
 	}
 	wantPage(t, "nothing", w.get(everything(), "/search?q=zzz"), http.StatusOK, "Nothing that you may see fits")
 	wantWithout(t, "a hostile text", w.get(everything(), "/search?q="+url.QueryEscape(`"><script>`)), "<script>")
-	wantWithout(t, "reader", w.get(may("**", "vision/*", registry.PermissionRead), "/search?q=s"), "secret")
+	wantWithout(t, "reader", w.get(may("**", "vision/*", storage.PermissionRead), "/search?q=s"), "secret")
 }
 
 // The board says why a release cannot go on, without a click.
@@ -180,7 +185,7 @@ func TestBoardSaysWhatWaits(t *testing.T) {
 	w.Prove(t, second)
 	wantPage(t, "proven", w.get(everything(), "/"), http.StatusOK, "may be promoted")
 
-	w.AttachTo(t, "staging", second, second.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong <labels>"})
+	w.AttachTo(t, "staging", second, second.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong <labels>"})
 	wantPage(t, "in quarantine", w.get(everything(), "/"), http.StatusOK, "refused", "wrong &lt;labels&gt;")
 
 	if err := w.SetHold(t.Context(), "prod", first.Model, "until the audit"); err != nil {
@@ -196,11 +201,11 @@ func TestBoardSaysWhatIsNotGiven(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	wantWithout(t, "before", w.get(everything(), "/"), "not given to nodes")
 
-	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes <often>"})
+	w.AttachTo(t, "prod", first, first.Engines[0].Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "crashes <often>"})
 	wantPage(t, "an engine in quarantine", w.get(everything(), "/"), http.StatusOK, "not given to nodes", "1 of 3 engines", "crashes &lt;often&gt;")
-	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", registry.PermissionRead), "/"), "not given to nodes", "crashes")
+	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", storage.PermissionRead), "/"), "not given to nodes", "crashes")
 
-	w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	w.AttachTo(t, "prod", first, first.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	wantPage(t, "the release in quarantine", w.get(everything(), "/"), http.StatusOK, "3 of 3 engines")
 }
 
@@ -210,7 +215,7 @@ func TestTimeline(t *testing.T) {
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
 	w.Promoted(t, registrytest.Build{Version: "2.0.0", Salt: "2"})
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "p99 <doubled>"}); err != nil {
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "p99 <doubled>"}); err != nil {
 		t.Fatal(err)
 	}
 	got := w.get(everything(), modelPage)
@@ -229,18 +234,18 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	wantPage(t, "rolled back", w.get(everything(), modelPage), http.StatusOK, "rolled back", "p99 &lt;doubled&gt;")
-	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", registry.PermissionRead), modelPage), "Timeline", "doubled")
+	wantWithout(t, "reader of staging alone", w.get(may("staging", "**", storage.PermissionRead), modelPage), "Timeline", "doubled")
 }
 
 // Two releases are compared for readers who may see both, with the rules that the policy has.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *web.Config) {
-		c.Compare = func(_ context.Context, now, was registry.Located) (registry.Comparison, error) {
+		c.Compare = func(_ context.Context, now, was policy.Located) (policy.Comparison, error) {
 			if now.Release.Tag() == "2.0.0" && was.Release.Tag() == "1.0.0" {
-				return registry.Comparison{Looser: []string{"int8: top1 of <logits>: 0.9, was 0.99"}, Interface: []string{"output logits is gone"}}, nil
+				return policy.Comparison{Looser: []string{"int8: top1 of <logits>: 0.9, was 0.99"}, Interface: []string{"output logits is gone"}}, nil
 			}
-			return registry.Comparison{Looser: []string{"fp32: atol of x: 1, was 2"}}, nil
+			return policy.Comparison{Looser: []string{"fp32: atol of x: 1, was 2"}}, nil
 		}
 	})
 	first := w.Promoted(t, registrytest.Build{})
@@ -256,7 +261,7 @@ func TestCompare(t *testing.T) {
 	if link.FindString(w.get(everything(), modelPage+"?environment=staging").Body.String()) == "" {
 		t.Error("the list of releases has no link that compares")
 	}
-	if got := w.get(may("prod", "**", registry.PermissionRead), address); got.Code != http.StatusForbidden && got.Code != http.StatusNotFound {
+	if got := w.get(may("prod", "**", storage.PermissionRead), address); got.Code != http.StatusForbidden && got.Code != http.StatusNotFound {
 		t.Errorf("a reader of prod alone: got %d, want it refused", got.Code)
 	}
 	for what, query := range map[string]string{"no releases": "", "a tag": "?a=1.0.0&b=2.0.0", "one": "?a=" + string(first.Digest), "a script": "?a=<script>&b=" + string(second.Digest)} {
@@ -264,9 +269,9 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: got %d, want 400", what, got.Code)
 		}
 	}
-	census := func(environment string, r registry.Release, e registry.Engine, counts map[string]int) {
-		w.AttachTo(t, environment, r, e.Digest, registry.PredicateProvenance, map[string]any{"buildDefinition": map[string]any{
-			"internalParameters": map[string]any{"operators": registry.Census{Of: registry.CensusOfGraph, Counts: counts}}}})
+	census := func(environment string, r artifact.Release, e artifact.Engine, counts map[string]int) {
+		w.AttachTo(t, environment, r, e.Digest, evidence.PredicateProvenance, map[string]any{"buildDefinition": map[string]any{
+			"internalParameters": map[string]any{"operators": evidence.Census{Of: evidence.CensusOfGraph, Counts: counts}}}})
 	}
 	beside := func() *httptest.ResponseRecorder {
 		return w.get(everything(), modelPage+"/-/compare?a="+string(first.Digest)+"&b="+string(second.Digest))
@@ -296,7 +301,7 @@ func TestModelReleaseEngine(t *testing.T) {
 	wantPage(t, "engine", w.get(everything(), engine), http.StatusOK, "linux-amd64-v3/int8", "amd64 from level v3", "mlpromote pull vision/digits --env prod", "parity report")
 	wantPage(t, "engine of an older release", w.get(everything(), engine+"?environment=staging"), http.StatusOK, "1.0.0")
 
-	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes"})
+	w.AttachTo(t, "prod", first, first.Engines[0].Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "crashes"})
 	for what, page := range map[string]string{"model": modelPage, "release": release, "engine": modelPage + "/-/engines/" + string(first.Engines[0].Digest)} {
 		wantPage(t, what+" in quarantine", w.get(everything(), page), http.StatusOK, "in quarantine", "crashes")
 	}
@@ -313,9 +318,9 @@ func TestPagesByRole(t *testing.T) {
 		"/", modelPage, modelPage + "/-/releases/" + string(release.Digest), modelPage + "/-/engines/" + string(release.Engines[0].Digest),
 	}
 	lists := []string{promotePage, "/nodes", "/history", "/search?q=plans"}
-	nothing := &registry.Principal{Name: "token:none"}
-	ofProd, ofOther := may("prod", "vision/*", registry.PermissionRead), may("**", "text/*", registry.PermissionRead)
-	approver := may("**", "**", registry.PermissionApprove)
+	nothing := &storage.Principal{Name: "token:none"}
+	ofProd, ofOther := may("prod", "vision/*", storage.PermissionRead), may("**", "text/*", storage.PermissionRead)
+	approver := may("**", "**", storage.PermissionApprove)
 	for _, page := range slices.Concat(pages, lists) {
 		got := w.get(nil, page)
 		wantPage(t, "unknown caller at "+page, got, http.StatusUnauthorized, "Sign in to see this page")
@@ -350,7 +355,7 @@ func TestHostileTexts(t *testing.T) {
 	w := setup(t)
 	release := w.Promoted(t, registrytest.Build{})
 	const script = `"><script>alert(1)</script>`
-	w.AttachTo(t, "prod", release, release.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: script})
+	w.AttachTo(t, "prod", release, release.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: script})
 	for _, page := range []string{
 		modelPage, modelPage + "/-/releases/" + string(release.Digest), "/",
 		"/models/%3Cscript%3Ealert(1)%3C/script%3E", "/models/a%0Ab%E2%80%AEc", "/%3Cscript%3E", "/models/vision/digits?environment=" + "%3Cscript%3E",
@@ -361,7 +366,7 @@ func TestHostileTexts(t *testing.T) {
 			t.Errorf("%s: a text of others is not escaped:\n%s", page, got.Body)
 		}
 	}
-	wantPage(t, "a person with a strange name", w.get(&registry.Principal{Name: "token:a\u202eb<i>", Grants: everything().Grants}, "/"), http.StatusOK, `a\u202eb&lt;i&gt;`)
+	wantPage(t, "a person with a strange name", w.get(&storage.Principal{Name: "token:a\u202eb<i>", Grants: everything().Grants}, "/"), http.StatusOK, `a\u202eb&lt;i&gt;`)
 }
 
 // Addresses that no link has are refused.
@@ -438,10 +443,10 @@ func TestFaultsAreNotShown(t *testing.T) {
 }
 
 // broken is a registry of which nothing can be said.
-type broken struct{ registry.Interface }
+type broken struct{ api.Interface }
 
-func (broken) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
-	return registry.Page[registry.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
+func (broken) Models(context.Context, string, string, int) (storage.Page[history.ModelHeads], error) {
+	return storage.Page[history.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
 }
 
 // Commands name the service as it is configured, since a proxy in front of it need not say how it is reached.

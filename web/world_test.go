@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
 )
 
@@ -28,11 +30,11 @@ type world struct {
 
 // database is what the service of a world needs of a catalog.
 type database interface {
-	registry.Catalog
-	registry.RepositoryRecords
-	registry.Listing
-	registry.Intents
-	registry.HistoryIndex
+	storage.Catalog
+	storage.RepositoryRecords
+	storage.Listing
+	storage.Intents
+	history.HistoryIndex
 }
 
 func setup(t testing.TB, edits ...func(*web.Config)) *world {
@@ -48,7 +50,7 @@ func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
 	if err != nil {
@@ -58,13 +60,13 @@ func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
 	w.Interface = remembering
 	config := web.Config{
 		Registry: access.Guard(remembering), Preview: access.Preview(remembering, remembering.Environments), Refused: access.RefusalOf,
-		Authorize: access.AllowRoute, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](), ReadNode: node.Parse,
+		Authorize: access.AllowRoute, NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](), ReadNode: node.Parse,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 	}
 	if err := config.NodeTypes.Put(t.Context(), "box", registrytest.Node("v3")); err != nil {
 		t.Fatal(err)
 	}
-	if err := config.Runtimes.Put(t.Context(), "old", registry.Runtime{V: 1, Name: "old", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}); err != nil {
+	if err := config.Runtimes.Put(t.Context(), "old", artifact.Runtime{V: 1, Name: "old", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, edit := range edits {
@@ -78,21 +80,21 @@ func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
 }
 
 // may is a caller with permissions for models in environments.
-func may(environment, model string, permissions ...registry.Permission) *registry.Principal {
-	return &registry.Principal{Name: "token:jane", Grants: []registry.Grant{{Permissions: permissions, Environment: environment, Model: model}}}
+func may(environment, model string, permissions ...storage.Permission) *storage.Principal {
+	return &storage.Principal{Name: "token:jane", Grants: []storage.Grant{{Permissions: permissions, Environment: environment, Model: model}}}
 }
 
 // everything is an administrator.
-func everything() *registry.Principal { return may("**", "**", registry.PermissionAdminister) }
+func everything() *storage.Principal { return may("**", "**", storage.PermissionAdminister) }
 
 // get requests a page; nil is a caller who is not known.
-func (w *world) get(as *registry.Principal, target string) *httptest.ResponseRecorder {
+func (w *world) get(as *storage.Principal, target string) *httptest.ResponseRecorder {
 	return w.do(as, httptest.NewRequest(http.MethodGet, target, nil))
 }
 
-func (w *world) do(as *registry.Principal, r *http.Request) *httptest.ResponseRecorder {
+func (w *world) do(as *storage.Principal, r *http.Request) *httptest.ResponseRecorder {
 	if as != nil {
-		r = r.WithContext(registry.WithPrincipal(r.Context(), *as))
+		r = r.WithContext(storage.WithPrincipal(r.Context(), *as))
 	}
 	recorder := httptest.NewRecorder()
 	w.pages.ServeHTTP(recorder, r)

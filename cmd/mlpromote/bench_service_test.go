@@ -27,7 +27,12 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // benchBytes is the size of the engine that is promoted; MLPROMOTE_LARGE makes it 1 GiB.
@@ -40,8 +45,8 @@ type shop struct {
 	model   string
 	file    string
 	bytes   int64 // of the file
-	parts   []registry.PartRef
-	engine  registry.Engine
+	parts   []storage.PartRef
+	engine  artifact.Engine
 	sources registry.Digest
 	version int
 }
@@ -86,10 +91,10 @@ func (s *shop) another(b *testing.B, model string) *shop {
 }
 
 // promote brings the next version into prod.
-func (s *shop) promote(b *testing.B) registry.Release {
+func (s *shop) promote(b *testing.B) artifact.Release {
 	b.Helper()
 	r := s.release(b)
-	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model})
+	_, err := s.Promote(b.Context(), api.PromoteRequest{Model: s.model})
 	check(b, err)
 	return r
 }
@@ -105,69 +110,69 @@ func check(b *testing.B, err error) {
 func (s *shop) stock(b *testing.B) {
 	b.Helper()
 	repository := "staging/" + s.model
-	document := func(repository string, role registry.PartKind) registry.PartRef {
+	document := func(repository string, role artifact.PartKind) storage.PartRef {
 		text := []byte("{}")
-		ref, err := s.Store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: s.model, Format: "onnx",
-			Engine: registry.Engine{Variant: "reference", Precision: "fp32"},
-			Files: []registry.PartFile{{File: registry.File{Path: string(role) + ".json", Digest: digest.FromBytes(text), Size: 2},
+		ref, err := s.Store.PutPart(b.Context(), repository, storage.Part{Role: role, Model: s.model, Format: "onnx",
+			Engine: artifact.Engine{Variant: "reference", Precision: "fp32"},
+			Files: []storage.PartFile{{File: artifact.File{Path: string(role) + ".json", Digest: digest.FromBytes(text), Size: 2},
 				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}}})
 		check(b, err)
 		return ref
 	}
-	reference := document(repository+"/sources", registry.PartReference)
+	reference := document(repository+"/sources", artifact.PartReference)
 	var err error
-	s.sources, err = s.Store.Assemble(b.Context(), repository+"/sources", registry.Assembly{Model: s.model, Parts: []registry.PartRef{reference}})
+	s.sources, err = s.Store.Assemble(b.Context(), repository+"/sources", storage.Assembly{Model: s.model, Parts: []storage.PartRef{reference}})
 	check(b, err)
-	limits, iface := document(repository, registry.PartLimits), document(repository, registry.PartInterface)
+	limits, iface := document(repository, artifact.PartLimits), document(repository, artifact.PartInterface)
 	f, err := os.Open(s.file)
 	check(b, err)
 	d, err := digest.FromReader(f)
 	check(b, err)
 	check(b, f.Close())
-	s.engine = registry.Engine{
-		Target:    registry.Target{V: 1, Name: "linux-amd64-v1", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}},
-		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Variant: "fp32", Precision: "fp32",
+	s.engine = artifact.Engine{
+		Target:    artifact.Target{V: 1, Name: "linux-amd64-v1", OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: "v1"}},
+		Toolchain: artifact.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Variant: "fp32", Precision: "fp32",
 		Reference: reference.Digest, Sources: s.sources, Limits: limits.Digest, Interface: iface.Digest,
 	}
-	engine, err := s.Store.PutPart(b.Context(), repository, registry.Part{Role: registry.PartEngine, Engine: s.engine, Model: s.model, Format: "onnx",
-		Files: []registry.PartFile{{File: registry.File{Path: "model.onnx", Digest: d, Size: s.bytes}, Open: func() (io.ReadCloser, error) { return os.Open(s.file) }}}})
+	engine, err := s.Store.PutPart(b.Context(), repository, storage.Part{Role: artifact.PartEngine, Engine: s.engine, Model: s.model, Format: "onnx",
+		Files: []storage.PartFile{{File: artifact.File{Path: "model.onnx", Digest: d, Size: s.bytes}, Open: func() (io.ReadCloser, error) { return os.Open(s.file) }}}})
 	check(b, err)
 	s.engine.Digest = engine.Digest
-	s.parts = []registry.PartRef{limits, iface, engine}
+	s.parts = []storage.PartRef{limits, iface, engine}
 }
 
 // release makes the next version, and all the evidence that policy asks for.
-func (s *shop) release(b *testing.B) registry.Release {
+func (s *shop) release(b *testing.B) artifact.Release {
 	b.Helper()
 	s.version++
-	d, err := s.Store.Assemble(b.Context(), "staging/"+s.model, registry.Assembly{
+	d, err := s.Store.Assemble(b.Context(), "staging/"+s.model, storage.Assembly{
 		Model: s.model, Version: fmt.Sprintf("1.0.%d", s.version), Revision: 1, Sources: s.sources, Plan: s.sources, Parts: s.parts})
 	check(b, err)
-	s.sign(b, registry.RoleBuilder, registry.PredicateSign, d, d, struct{}{})
+	s.sign(b, evidence.RoleBuilder, evidence.PredicateSign, d, d, struct{}{})
 	if s.version == 1 {
-		node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v1"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
-		s.sign(b, registry.RoleBuilder, registry.PredicateSign, d, s.engine.Digest, struct{}{})
-		s.sign(b, registry.RoleBuilder, registry.PredicateProvenance, d, s.engine.Digest, struct{}{})
-		s.sign(b, registry.RoleVerifier, registry.PredicateParity, d, s.engine.Digest, registry.ParityReport{
-			ReportHead: registry.ReportHead{Verdict: registry.VerdictPass, FinishedOn: time.Unix(1, 0).UTC(), Node: node,
-				Limits: registry.NewDigestSet(s.engine.Limits), Sources: registry.NewDigestSet(s.sources), Reference: registry.NewDigestSet(s.engine.Reference),
-				Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0"}},
-			Cases: registry.CasesRun{Count: 1, Ran: 1, Origin: registry.OriginRecorded}, Rules: registry.ReportRules})
+		node := artifact.Node{V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: "v1"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+		s.sign(b, evidence.RoleBuilder, evidence.PredicateSign, d, s.engine.Digest, struct{}{})
+		s.sign(b, evidence.RoleBuilder, evidence.PredicateProvenance, d, s.engine.Digest, struct{}{})
+		s.sign(b, evidence.RoleVerifier, evidence.PredicateParity, d, s.engine.Digest, evidence.ParityReport{
+			ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass, FinishedOn: time.Unix(1, 0).UTC(), Node: node,
+				Limits: evidence.NewDigestSet(s.engine.Limits), Sources: evidence.NewDigestSet(s.sources), Reference: evidence.NewDigestSet(s.engine.Reference),
+				Runtime: evidence.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0"}},
+			Cases: evidence.CasesRun{Count: 1, Ran: 1, Origin: artifact.OriginRecorded}, Rules: evidence.ReportRules})
 	}
-	_, err = s.Publish(b.Context(), registry.Publication{Model: s.model, Release: d})
+	_, err = s.Publish(b.Context(), api.Publication{Model: s.model, Release: d})
 	check(b, err)
 	r, err := s.Release(b.Context(), "staging", s.model, string(d))
 	check(b, err)
 	return r
 }
 
-func (s *shop) sign(b *testing.B, role registry.Role, predicateType string, release, subject registry.Digest, predicate any) {
+func (s *shop) sign(b *testing.B, role evidence.Role, predicateType string, release, subject registry.Digest, predicate any) {
 	b.Helper()
-	statement, err := registry.NewStatement(predicateType, predicate, registry.StatementSubject{Digest: registry.NewDigestSet(subject)})
+	statement, err := evidence.NewStatement(predicateType, predicate, evidence.StatementSubject{Digest: evidence.NewDigestSet(subject)})
 	check(b, err)
 	bundle, err := s.Keys.Sign(b.Context(), role, statement)
 	check(b, err)
-	_, err = s.Attach(b.Context(), registry.Attachment{Environment: "staging", Model: s.model, Release: release, Subject: subject, Bundle: bundle})
+	_, err = s.Attach(b.Context(), api.Attachment{Environment: "staging", Model: s.model, Release: release, Subject: subject, Bundle: bundle})
 	check(b, err)
 }
 
@@ -185,7 +190,7 @@ func BenchmarkPromote(b *testing.B) {
 		check(b, s.Store.Rehash(b.Context(), "staging/"+s.model, r))
 		rehash += time.Since(began)
 		began = time.Now()
-		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model, Ref: string(r.Digest)})
+		_, err := s.Promote(b.Context(), api.PromoteRequest{Model: s.model, Ref: string(r.Digest)})
 		check(b, err)
 		promote += time.Since(began)
 	}
@@ -323,11 +328,11 @@ func (s *shop) crowd(b *testing.B, engines int) {
 	db := s.Local.DB
 	for n := range engines {
 		model, d := fmt.Sprintf("crowd/%d", n/3), digest.FromString(fmt.Sprint("crowd ", n))
-		check(b, db.PutManifest(b.Context(), "prod/"+model, registry.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))
+		check(b, db.PutManifest(b.Context(), "prod/"+model, storage.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))
 		if n%3 == 0 {
-			_, err := db.Apply(b.Context(), registry.Change{DecisionBasis: registrytest.HeadAlone("prod", model, ""),
-				Move: &registry.HeadMove{}, Event: registry.Event{
-					Time: time.Now(), Kind: registry.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
+			_, err := db.Apply(b.Context(), storage.Change{DecisionBasis: registrytest.HeadAlone("prod", model, ""),
+				Move: &storage.HeadMove{}, Event: history.Event{
+					Time: time.Now(), Kind: history.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
 			check(b, err)
 		}
 	}

@@ -11,13 +11,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 // checkpointsOf makes checkpoints of a history, signed by a key that counts.
-func checkpointsOf(t *testing.T, history func(context.Context, registry.HistoryQuery) iter.Seq2[registry.Event, error]) *checkpoint.Keeper {
+func checkpointsOf(t *testing.T, history func(context.Context, history.HistoryQuery) iter.Seq2[history.Event, error]) *checkpoint.Keeper {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -28,14 +31,14 @@ func checkpointsOf(t *testing.T, history func(context.Context, registry.HistoryQ
 		t.Fatal(err)
 	}
 	name := registrytest.Chain().Registry
-	entry := registry.TrustEntry{Key: "promoter.pub", Roles: []registry.Role{registry.RolePromoter}, Resources: []string{"oci://" + name + "/"}}
-	trust, err := signer.NewTrust([]registry.TrustEntry{entry}, func(string) ([]byte, error) { return s.PublicKeyPEM(), nil })
+	entry := trust.TrustEntry{Key: "promoter.pub", Roles: []evidence.Role{evidence.RolePromoter}, Resources: []string{"oci://" + name + "/"}}
+	trustEntries, err := signer.NewTrust([]trust.TrustEntry{entry}, func(string) ([]byte, error) { return s.PublicKeyPEM(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &checkpoint.Keeper{
-		Registry: func() string { return name }, History: history, Kept: mem.NewTable[registry.KeptCheckpoint](), Verify: trust.VerifyNote,
-		Sign: func(ctx context.Context, _ registry.Role, name, text string) ([]byte, error) {
+		Registry: func() string { return name }, History: history, Kept: mem.NewTable[trust.KeptCheckpoint](), Verify: trustEntries.VerifyNote,
+		Sign: func(ctx context.Context, _ evidence.Role, name, text string) ([]byte, error) {
 			return s.SignNote(ctx, name, text)
 		},
 	}
@@ -68,7 +71,7 @@ func TestCheckpointsOverREST(t *testing.T) {
 	if later, err := c.KeptAfter(t.Context(), first.Size, 0); err != nil || len(later) != 1 || later[0].Size != second.Size {
 		t.Errorf("after %d events: %+v (error %v), want the one of %d", first.Size, later, err, second.Size)
 	}
-	events, err := c.History(t.Context(), registry.HistoryQuery{})
+	events, err := c.History(t.Context(), history.HistoryQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}

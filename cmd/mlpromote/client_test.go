@@ -8,7 +8,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -24,7 +26,7 @@ func TestClientAsksTheRest(t *testing.T) {
 	if targets, err := c.Targets(t.Context(), "prod"); err != nil || len(targets) != 2 || len(targets[1].Engines) != 2 {
 		t.Errorf("targets are %+v, %v", targets, err)
 	}
-	promotions, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+	promotions, err := r.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +37,8 @@ func TestClientAsksTheRest(t *testing.T) {
 		t.Errorf("no promotion: %v", err)
 	}
 	labels := map[string]string{"kubernetes.io/arch": "amd64", "feature.node.kubernetes.io/cpu-cpuid.X86_64_V3": "true"}
-	q := registry.ResolveQuery{Environment: "prod", Model: release.Model,
-		Runtime: &registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}}
+	q := api.ResolveQuery{Environment: "prod", Model: release.Model,
+		Runtime: &artifact.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}}
 	if got, err := c.ResolveLabels(t.Context(), q, labels); err != nil || got.Engine.Label() != "linux-amd64-v3/int8" {
 		t.Errorf("resolved is %+v, %v", got, err)
 	}
@@ -50,7 +52,7 @@ func TestClientKeepsWebhooks(t *testing.T) {
 		t.Fatalf("made is %+v, %v", made, err)
 	}
 	changed, err := c.PutWebhook(t.Context(), made.ID,
-		api.WebhookRequest{URL: "https://example.com/other", Kinds: []registry.EventKind{registry.EventPromote}})
+		api.WebhookRequest{URL: "https://example.com/other", Kinds: []history.EventKind{history.EventPromote}})
 	if err != nil || changed.URL != "https://example.com/other" || changed.Secret != "" {
 		t.Errorf("changed is %+v, %v", changed, err)
 	}
@@ -74,7 +76,7 @@ func TestClientFollowsEvents(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var seen []registry.Digest
-	for e, err := range c.Events(ctx, registry.HistoryQuery{Kind: registry.EventPublish, Environment: "staging"}) {
+	for e, err := range c.Events(ctx, history.HistoryQuery{Kind: history.EventPublish, Environment: "staging"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func TestClientFollowsEvents(t *testing.T) {
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	for _, err := range c.Events(stopped, registry.HistoryQuery{}) {
+	for _, err := range c.Events(stopped, history.HistoryQuery{}) {
 		if err == nil {
 			t.Error("a stream whose context has ended goes on")
 		}

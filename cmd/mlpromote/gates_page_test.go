@@ -25,6 +25,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const gatesPage = "docs/how-to/gates.md"
@@ -46,8 +47,8 @@ func newGates(t *testing.T) gates {
 	proven := r.Build(t, registrytest.Build{})
 	r.Prove(t, proven)
 	unproven := r.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	grant := registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: registrytest.Model}
-	token, text, err := access.Mint("gate", []registry.Grant{grant}, clock.Now(), time.Time{})
+	grant := storage.Grant{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: registrytest.Model}
+	token, text, err := access.Mint("gate", []storage.Grant{grant}, clock.Now(), time.Time{})
 	if err == nil {
 		err = s.names.CreateToken(t.Context(), token)
 	}

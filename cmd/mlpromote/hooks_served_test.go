@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // TestServeTellsWebhooks wants the program to tell a webhook what happens, also what it
@@ -75,8 +76,8 @@ func happen(t *testing.T, s *programtest.Service) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	event := registry.Event{Time: time.Now(), Kind: registry.EventAttach, Environment: "staging", Model: "digits"}
-	if _, err := db.Apply(t.Context(), registry.Change{Event: event}); err != nil {
+	event := history.Event{Time: time.Now(), Kind: history.EventAttach, Environment: "staging", Model: "digits"}
+	if _, err := db.Apply(t.Context(), storage.Change{Event: event}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -25,48 +25,55 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
-// storage is all that a service keeps.
-type storage struct {
+// storageKind is all that a service keeps.
+type storageKind struct {
 	names   names
-	blobs   registry.Blobs
-	uploads registry.Uploads
+	blobs   storage.Blobs
+	uploads storage.Uploads
 }
 
 // names is all but bytes.
 type names interface {
-	registry.RepositoryRecords
-	registry.Catalog
-	registry.HistoryIndex
-	registry.Listing
-	registry.Intents
-	registry.Idempotency
-	registry.Deleter
-	registry.Tokens
-	registry.Secrets
-	registry.UploadStates
-	registry.CatalogClock
+	storage.RepositoryRecords
+	storage.Catalog
+	history.HistoryIndex
+	storage.Listing
+	storage.Intents
+	storage.Idempotency
+	storage.Deleter
+	storage.Tokens
+	storage.Secrets
+	storage.UploadStates
+	storage.CatalogClock
 }
 
-func inMemory(*testing.T) storage {
+func inMemory(*testing.T) storageKind {
 	blobs := mem.NewBlobs()
-	return storage{names: mem.New(), blobs: blobs, uploads: mem.NewUploads(blobs)}
+	return storageKind{names: mem.New(), blobs: blobs, uploads: mem.NewUploads(blobs)}
 }
 
-func onDisk(t *testing.T) storage {
+func onDisk(t *testing.T) storageKind {
 	dir := t.TempDir()
 	db, err := sqlite.Open(t.Context(), filepath.Join(dir, "registry.db"))
 	if err != nil {
@@ -74,13 +81,13 @@ func onDisk(t *testing.T) storage {
 	}
 	t.Cleanup(func() { db.Close() })
 	blobs := blob.NewDir(dir)
-	return storage{names: db, blobs: blobs, uploads: blob.NewUploads(blobs, db)}
+	return storageKind{names: db, blobs: blobs, uploads: blob.NewUploads(blobs, db)}
 }
 
 // onObjectStore gives every test a bucket's prefix of its own.
-func onObjectStore(t *testing.T) func(*testing.T) storage {
+func onObjectStore(t *testing.T) func(*testing.T) storageKind {
 	server := registrytest.StartS3Server(t)
-	return func(t *testing.T) storage {
+	return func(t *testing.T) storageKind {
 		config, err := s3.ParseURL(server.URL(strings.ToLower(rand.Text())))
 		if err != nil {
 			t.Fatal(err)
@@ -100,9 +107,9 @@ func onObjectStore(t *testing.T) func(*testing.T) storage {
 // both with the token of an administrator.
 func TestInterface(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) func(*testing.T) storage{
-		"memory":       func(*testing.T) func(*testing.T) storage { return inMemory },
-		"disk":         func(*testing.T) func(*testing.T) storage { return onDisk },
+	for name, open := range map[string]func(*testing.T) func(*testing.T) storageKind{
+		"memory":       func(*testing.T) func(*testing.T) storageKind { return inMemory },
+		"disk":         func(*testing.T) func(*testing.T) storageKind { return onDisk },
 		"object store": onObjectStore,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +121,7 @@ func TestInterface(t *testing.T) {
 }
 
 // overNetwork serves the storage and gives a client of it.
-func overNetwork(t *testing.T, s storage) registrytest.Registry {
+func overNetwork(t *testing.T, s storageKind) registrytest.Registry {
 	t.Helper()
 	g, err := authn.New(t.Context(), authn.Config{Tokens: s.names, Secrets: s.names})
 	if err != nil {
@@ -127,9 +134,9 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 // TestPromotionChecker holds what a client sees of the check of a service against the contract that the service keeps.
 func TestPromotionChecker(t *testing.T) {
 	t.Parallel()
-	registrytest.TestPromotionChecker(t, func(t *testing.T) (registrytest.Registry, registry.PromotionChecker) {
+	registrytest.TestPromotionChecker(t, func(t *testing.T) (registrytest.Registry, api.PromotionChecker) {
 		r := overNetwork(t, onDisk(t))
-		return r, r.Interface.(registry.PromotionChecker)
+		return r, r.Interface.(api.PromotionChecker)
 	})
 }
 
@@ -145,11 +152,11 @@ func everybody(t *testing.T) *authn.Authenticator {
 }
 
 // publishingChain is the chain of registrytest with a key that signs trust bundles.
-func publishingChain() registry.Environments {
+func publishingChain() policy.Environments {
 	chain := registrytest.Chain()
 	chain.Configuration = chain.Digest
-	const publisher = registry.RolePublisher
-	chain.Trust = append(chain.Trust, registry.TrustEntry{Key: string(publisher), Roles: []registry.Role{publisher}, Resources: []string{"oci://local/"}})
+	const publisher = evidence.RolePublisher
+	chain.Trust = append(chain.Trust, trust.TrustEntry{Key: string(publisher), Roles: []evidence.Role{publisher}, Resources: []string{"oci://local/"}})
 	return chain
 }
 
@@ -157,7 +164,7 @@ func publishingChain() registry.Environments {
 func readNoKey(path string) ([]byte, error) { return []byte("key " + path), nil }
 
 // network serves the storage behind an authenticator, and gives where as well.
-func network(t *testing.T, s storage, g *authn.Authenticator) (url string, r registrytest.Registry) {
+func network(t *testing.T, s storageKind, g *authn.Authenticator) (url string, r registrytest.Registry) {
 	t.Helper()
 	chain := publishingChain()
 	keys := registrytest.NewKeys(chain.Trust)
@@ -165,10 +172,10 @@ func network(t *testing.T, s storage, g *authn.Authenticator) (url string, r reg
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
-		TrustBundles:       mem.NewTable[registry.TrustBundleDocument](), ReadKey: readNoKey,
-		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) {
-			return registry.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none")
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
+		TrustBundles:       mem.NewTable[storage.TrustBundleDocument](), ReadKey: readNoKey,
+		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) {
+			return trust.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none")
 		},
 		Environments: chain, Catalog: s.names, Records: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
 		Verify: keys.Verify, Sign: keys.Sign,
@@ -182,7 +189,7 @@ func network(t *testing.T, s storage, g *authn.Authenticator) (url string, r reg
 }
 
 // administrator makes the token of somebody who may do everything.
-func administrator(t *testing.T, tokens registry.Tokens) string {
+func administrator(t *testing.T, tokens storage.Tokens) string {
 	t.Helper()
 	token, text, err := access.Mint("admin", access.Anonymous().Grants, clock.Now(), time.Time{})
 	if err == nil {
@@ -194,14 +201,14 @@ func administrator(t *testing.T, tokens registry.Tokens) string {
 	return text
 }
 
-func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authenticator) http.Handler {
+func bothEndpoints(t *testing.T, svc *service.Service, s storageKind, g *authn.Authenticator) http.Handler {
 	t.Helper()
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Preview: access.Preview(service.Remember(svc, s.names, 1<<20), svc.Environments), Authorize: access.AllowRoute, History: s.names.History,
-		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Nodes:      access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: s.names, Life: time.Hour}),
-		Operations: func(context.Context) (registry.Operations, error) { return registry.Operations{}, nil },
-		Webhooks:   mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
+		NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](),
+		Nodes:      access.GuardNodes(service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: svc, Clock: s.names, Life: time.Hour}),
+		Operations: func(context.Context) (api.Operations, error) { return api.Operations{}, nil },
+		Webhooks:   mem.NewTable[storage.Webhook](), Deliveries: mem.NewTable[storage.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
 		Checkpoints:     checkpointsOf(t, s.names.History),
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
@@ -225,12 +232,12 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authe
 // settled is the configuration of a service whose files always say what was agreed on.
 type settled struct{}
 
-func (settled) Status() registry.ConfigurationStatus {
-	c := registry.Configuration{Environments: registrytest.Chain().Digest}
-	return registry.ConfigurationStatus{State: registry.ConfigurationAgreed, Agreed: c, InForce: c, OnDisk: c}
+func (settled) Status() history.ConfigurationStatus {
+	c := history.Configuration{Environments: registrytest.Chain().Digest}
+	return history.ConfigurationStatus{State: history.ConfigurationAgreed, Agreed: c, InForce: c, OnDisk: c}
 }
 
-func (s settled) Adopt(context.Context, registry.Configuration) (registry.ConfigurationStatus, error) {
+func (s settled) Adopt(context.Context, history.Configuration) (history.ConfigurationStatus, error) {
 	return s.Status(), nil
 }
 
@@ -257,7 +264,7 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registrytest.Registry{Interface: c, Parts: far, Keys: keys, Caller: registry.Person{Principal: "token:admin", Token: "admin"}}
+	return registrytest.Registry{Interface: c, Parts: far, Keys: keys, Caller: evidence.Person{Principal: "token:admin", Token: "admin"}}
 }
 
 // TestTablesOverNetwork holds the tables that a client sees against the same contract.
@@ -286,8 +293,8 @@ type meeting struct {
 	arrived *atomic.Int32
 }
 
-func (m meeting) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
-	if c.Event.Kind == registry.EventPromote && m.arrived.Add(1) <= 2 {
+func (m meeting) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
+	if c.Event.Kind == history.EventPromote && m.arrived.Add(1) <= 2 {
 		m.all.Done()
 		m.all.Wait()
 	}
@@ -298,7 +305,7 @@ func (m meeting) Apply(ctx context.Context, c registry.Change) (registry.Event, 
 // first has moved: both succeed, one after the other, and the history has both.
 func TestTwoClientsAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]func(*testing.T) storage{"memory": inMemory, "disk": onDisk} {
+	for name, store := range map[string]func(*testing.T) storageKind{"memory": inMemory, "disk": onDisk} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var all sync.WaitGroup
@@ -314,7 +321,7 @@ func TestTwoClientsAtOnce(t *testing.T) {
 			var done sync.WaitGroup
 			for i, version := range versions {
 				done.Go(func() {
-					_, errs[i] = r.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version, Downgrade: true})
+					_, errs[i] = r.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: version, Downgrade: true})
 				})
 			}
 			done.Wait()
@@ -322,7 +329,7 @@ func TestTwoClientsAtOnce(t *testing.T) {
 				t.Fatalf("promotions: %v, want none refused", err)
 			}
 			var promoted []string
-			events, err := r.History(t.Context(), registry.HistoryQuery{Environment: "prod", Model: registrytest.Model, Kind: registry.EventPromote})
+			events, err := r.History(t.Context(), history.HistoryQuery{Environment: "prod", Model: registrytest.Model, Kind: history.EventPromote})
 			for _, e := range events {
 				promoted = append(promoted, e.Version)
 			}
@@ -349,7 +356,7 @@ func TestAttestRevokedToken(t *testing.T) {
 	}
 	_, r := network(t, s, g)
 	release := r.Build(t, registrytest.Build{})
-	req := registry.AttestRequest{Kind: registry.AttestWithdrawal, Environment: "prod", Model: release.Model, Release: release.Digest, Comment: "a doubt"}
+	req := evidence.AttestRequest{Kind: evidence.AttestWithdrawal, Environment: "prod", Model: release.Model, Release: release.Digest, Comment: "a doubt"}
 	if _, err := r.Attest(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
@@ -357,20 +364,20 @@ func TestAttestRevokedToken(t *testing.T) {
 	if err != nil || len(tokens) != 1 {
 		t.Fatalf("tokens %v, error %v, want one", tokens, err)
 	}
-	count := func(events iter.Seq2[registry.Event, error]) (n int) {
+	count := func(events iter.Seq2[history.Event, error]) (n int) {
 		for range events {
 			n++
 		}
 		return n
 	}
-	had := count(s.names.History(t.Context(), registry.HistoryQuery{}))
+	had := count(s.names.History(t.Context(), history.HistoryQuery{}))
 	if err = s.names.RevokeToken(t.Context(), tokens[0].ID, clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Attest(t.Context(), req); registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), "was revoked") {
 		t.Errorf("with a revoked token: error %v, want CodeUnauthenticated", err)
 	}
-	if has := count(s.names.History(t.Context(), registry.HistoryQuery{})); has != had {
+	if has := count(s.names.History(t.Context(), history.HistoryQuery{})); has != had {
 		t.Errorf("the history has %d events, want %d as before", has, had)
 	}
 }

@@ -17,8 +17,12 @@ import (
 	ocidigest "github.com/opencontainers/go-digest"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // operation is what we read of an operation in the OpenAPI document.
@@ -73,36 +77,36 @@ func TestExamplesOfOpenAPI(t *testing.T) {
 	base, r := network(t, onDisk(t), everybody(t))
 	first := r.Promoted(t, registrytest.Build{})
 	r.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	report := registrytest.Report(first, first.Engines[0], registry.VerdictPass)
+	report := registrytest.Report(first, first.Engines[0], evidence.VerdictPass)
 	a := &apiService{url: base}
 	claims, _, err := r.Claims(t.Context(), "staging", first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	promotions, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+	promotions, err := r.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote})
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := json.Marshal(r.Bundle(t, string(registry.RoleVerifier), registry.PredicateParity, report, first.Engines[0].Digest))
+	encoded, err := json.Marshal(r.Bundle(t, string(evidence.RoleVerifier), evidence.PredicateParity, report, first.Engines[0].Digest))
 	if err != nil {
 		t.Fatal(err)
 	}
 	prod := registrytest.Chain().EnvironmentURI("prod")
-	list, err := json.Marshal(r.Bundle(t, string(registry.RoleApprover), registry.PredicateRestrictions, registry.RestrictionList{
-		ResourceURI: prod, Counter: 1, IssuedOn: time.Now().UTC(), Reason: "tried it", Entries: []registry.Restriction{},
+	list, err := json.Marshal(r.Bundle(t, string(evidence.RoleApprover), evidence.PredicateRestrictions, evidence.RestrictionList{
+		ResourceURI: prod, Counter: 1, IssuedOn: time.Now().UTC(), Reason: "tried it", Entries: []evidence.Restriction{},
 	}, ocidigest.FromString(prod)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	chain := publishingChain()
-	trust, err := registry.DraftTrustBundle(chain, readNoKey)
+	trustEntries, err := policy.DraftTrustBundle(chain, readNoKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trust.Version, trust.IssuedOn = 1, time.Now().UTC()
-	trust.ExpiresOn = trust.IssuedOn.Add(time.Hour)
-	trust = trust.WithRestrictions([]registry.SignedRestrictions{{Environment: "staging"}, {Environment: "prod"}})
-	published, err := json.Marshal(r.Bundle(t, string(registry.RolePublisher), registry.PredicateTrustBundle, trust, chain.Configuration))
+	trustEntries.Version, trustEntries.IssuedOn = 1, time.Now().UTC()
+	trustEntries.ExpiresOn = trustEntries.IssuedOn.Add(time.Hour)
+	trustEntries = trustEntries.WithRestrictions([]restriction.SignedRestrictions{{Environment: "staging"}, {Environment: "prod"}})
+	published, err := json.Marshal(r.Bundle(t, string(evidence.RolePublisher), trust.PredicateTrustBundle, trustEntries, chain.Configuration))
 	if err != nil {
 		t.Fatal(err)
 	}

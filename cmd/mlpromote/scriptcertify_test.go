@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer/signertest"
 )
 
@@ -23,7 +24,8 @@ type failing struct {
 	ts *testscript.TestScript
 }
 
-func (f failing) Helper()           {}
+func (f failing) Helper() {}
+
 func (f failing) Fatal(args ...any) { f.ts.Fatalf("%v", args) }
 
 // cmdCertify signs a statement about a digest as a job of GitHub Actions, with a certificate of the
@@ -32,8 +34,8 @@ func cmdCertify(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 4, 100)
 	t := failing{ts: ts}
 	kept := authorityOf(ts)
-	statement, err := registry.NewStatement(args[1], json.RawMessage(ts.ReadFile(args[3])),
-		registry.StatementSubject{Digest: registry.NewDigestSet(registry.Digest(args[2]))})
+	statement, err := evidence.NewStatement(args[1], json.RawMessage(ts.ReadFile(args[3])),
+		evidence.StatementSubject{Digest: evidence.NewDigestSet(registry.Digest(args[2]))})
 	ts.Check(err)
 	job, stamped := signertest.GitHub(), true
 	for _, arg := range args[4:] {

@@ -28,10 +28,15 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // typeBundle is the media type of sigstore bundles.
@@ -62,33 +67,33 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 		if !ok {
 			return fmt.Errorf("%s has no engine %s", args[1], args[2])
 		}
-		var seen registry.DigestSet
+		var seen evidence.DigestSet
 		if len(args) > 5 {
-			seen = registry.NewDigestSet(registry.Digest(args[5]))
+			seen = evidence.NewDigestSet(registry.Digest(args[5]))
 		}
-		report, err := registry.CanonicalJSON(registry.ParityReport{
-			ReportHead: registry.ReportHead{
-				Verdict: registry.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(), History: seen,
-				Limits: registry.NewDigestSet(r.Limits), Sources: registry.NewDigestSet(r.Sources), Reference: registry.NewDigestSet(e.Reference),
+		report, err := registry.CanonicalJSON(evidence.ParityReport{
+			ReportHead: evidence.ReportHead{
+				Verdict: evidence.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(), History: seen,
+				Limits: evidence.NewDigestSet(r.Limits), Sources: evidence.NewDigestSet(r.Sources), Reference: evidence.NewDigestSet(e.Reference),
 				Node: machine,
-				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name],
-					Library: registry.NewDigestSet(digest.FromString("library"))},
+				Runtime: evidence.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name],
+					Library: evidence.NewDigestSet(digest.FromString("library"))},
 			},
-			Cases: registry.CasesRun{Count: 360, Ran: 360, Origin: registry.OriginRecorded},
-			Rules: registry.ReportRules, Outputs: map[string]registry.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: []registry.Check{
-				{Output: "logits", Figure: "maxError", Limit: 0.002, Verdict: registry.VerdictPass, Cases: 360},
-				{Output: "logits", Figure: "snrDb", Limit: 60, AtLeast: true, Verdict: registry.VerdictPass, Cases: 360},
-				{Output: "logits", Figure: "top1", Limit: 0.98, AtLeast: true, Verdict: registry.VerdictPass, Cases: 360},
+			Cases: evidence.CasesRun{Count: 360, Ran: 360, Origin: artifact.OriginRecorded},
+			Rules: evidence.ReportRules, Outputs: map[string]evidence.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: []evidence.Check{
+				{Output: "logits", Figure: "maxError", Limit: 0.002, Verdict: evidence.VerdictPass, Cases: 360},
+				{Output: "logits", Figure: "snrDb", Limit: 60, AtLeast: true, Verdict: evidence.VerdictPass, Cases: 360},
+				{Output: "logits", Figure: "top1", Limit: 0.98, AtLeast: true, Verdict: evidence.VerdictPass, Cases: 360},
 			},
 		})
 		return errors.Join(err, os.WriteFile(ts.MkAbs(args[0]), report, 0o644))
 	})
 }
 
-func releaseAt(ctx context.Context, i *wiring.Instance, reference string) (registry.Release, error) {
+func releaseAt(ctx context.Context, i *wiring.Instance, reference string) (artifact.Release, error) {
 	ref, err := registry.ParseRef(reference)
 	if err != nil {
-		return registry.Release{}, err
+		return artifact.Release{}, err
 	}
 	return i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
 }
@@ -96,8 +101,8 @@ func releaseAt(ctx context.Context, i *wiring.Instance, reference string) (regis
 // cmdSign signs a statement about a digest with a key file, whoever trusts that key.
 func (j *jobs) cmdSign(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 5, 5)
-	about := registry.StatementSubject{Digest: registry.NewDigestSet(registry.Digest(args[3]))}
-	statement, err := registry.NewStatement(args[2], json.RawMessage(ts.ReadFile(args[4])), about)
+	about := evidence.StatementSubject{Digest: evidence.NewDigestSet(registry.Digest(args[3]))}
+	statement, err := evidence.NewStatement(args[2], json.RawMessage(ts.ReadFile(args[4])), about)
 	ts.Check(err)
 	bundle, err := j.key(ts, args[1]).Sign(context.Background(), statement)
 	ts.Check(err)
@@ -113,7 +118,7 @@ func cmdAttach(ts *testscript.TestScript, neg bool, args []string) {
 			return err
 		}
 		ref, _ := registry.ParseRef(args[1]) // releaseAt has parsed it
-		stored, err := i.Attach(ctx, registry.Attachment{
+		stored, err := i.Attach(ctx, api.Attachment{
 			Environment: ref.Environment, Model: ref.Model, Release: r.Digest,
 			Subject: registry.Digest(args[2]), Bundle: []byte(ts.ReadFile(args[3])),
 		})
@@ -250,11 +255,11 @@ func cmdForgedHold(ts *testscript.TestScript, neg bool, args []string) {
 			return err
 		}
 		head := standing.Head
-		_, err = i.Local.Catalog.Apply(ctx, registry.Change{
-			Event: registry.Event{Time: time.Now(), Kind: registry.EventHoldSet, Environment: "prod", Model: "vision/digits",
+		_, err = i.Local.Catalog.Apply(ctx, storage.Change{
+			Event: history.Event{Time: time.Now(), Kind: history.EventHoldSet, Environment: "prod", Model: "vision/digits",
 				Version: head.Version, Release: head.Release, Previous: head.Release, Reason: args[0]},
-			DecisionBasis: &registry.DecisionBasis{ModelState: standing},
-			Move:          &registry.HeadMove{Hold: args[0]},
+			DecisionBasis: &history.DecisionBasis{ModelState: standing},
+			Move:          &storage.HeadMove{Hold: args[0]},
 		})
 		return err
 	})

@@ -14,6 +14,8 @@ import (
 	orasregistry "oras.land/oras-go/v2/registry/remote"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -32,7 +34,7 @@ func cmdHostile(ts *testscript.TestScript, neg bool, args []string) {
 	about := []registry.Digest{}
 	for _, m := range index["manifests"].([]any) {
 		entry := m.(map[string]any)
-		if entry["annotations"].(map[string]any)["dev.mlpromote.role"] != string(registry.PartEngine) {
+		if entry["annotations"].(map[string]any)["dev.mlpromote.role"] != string(artifact.PartEngine) {
 			continue
 		}
 		var manifest map[string]any
@@ -89,12 +91,12 @@ func signAll(ts *testscript.TestScript, repository string, about []registry.Dige
 	for _, d := range about {
 		desc, err := repositoryAt(ts, repository).Resolve(ctx, string(d))
 		ts.Check(err)
-		statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(d)})
+		statement, err := evidence.NewStatement(evidence.PredicateSign, struct{}{}, evidence.StatementSubject{Digest: evidence.NewDigestSet(d)})
 		ts.Check(err)
 		bundle, err := key.Sign(ctx, statement)
 		ts.Check(err)
-		_, err = store.PutEvidence(ctx, repository, registry.Bundle{PredicateType: registry.PredicateSign, Data: bundle},
-			[]registry.Subject{{Digest: d, Size: desc.Size, Index: desc.MediaType == ocispec.MediaTypeImageIndex}})
+		_, err = store.PutEvidence(ctx, repository, evidence.Bundle{PredicateType: evidence.PredicateSign, Data: bundle},
+			[]artifact.Subject{{Digest: d, Size: desc.Size, Index: desc.MediaType == ocispec.MediaTypeImageIndex}})
 		ts.Check(err)
 	}
 }

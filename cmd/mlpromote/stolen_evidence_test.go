@@ -6,19 +6,23 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // signedText is a statement with the role that signs it.
 type signedText struct {
-	role      registry.Role
+	role      evidence.Role
 	subject   registry.Digest
 	predicate string
 	content   any
 }
 
 // say signs statements and attaches them, as the thief or as their owner.
-func (w *stolen) say(t *testing.T, as *thief, environment string, r registry.Release, all ...signedText) {
+func (w *stolen) say(t *testing.T, as *thief, environment string, r artifact.Release, all ...signedText) {
 	t.Helper()
 	for _, s := range all {
 		w.clock.Pass(time.Minute)
@@ -27,7 +31,7 @@ func (w *stolen) say(t *testing.T, as *thief, environment string, r registry.Rel
 			role, ctx, to = as.key, w.ctx(t), w.guarded
 		}
 		bundle := w.bundle(t, role, s.predicate, s.content, s.subject)
-		_, err := to.Attach(ctx, registry.Attachment{Environment: environment, Model: r.Model, Release: r.Digest, Subject: s.subject, Bundle: bundle})
+		_, err := to.Attach(ctx, api.Attachment{Environment: environment, Model: r.Model, Release: r.Digest, Subject: s.subject, Bundle: bundle})
 		if err != nil && as == nil {
 			t.Fatalf("attach %s: %v", s.predicate, err)
 		}
@@ -35,13 +39,13 @@ func (w *stolen) say(t *testing.T, as *thief, environment string, r registry.Rel
 }
 
 // bundle signs with the key of a role; without a role, with a key that is nowhere trusted.
-func (w *stolen) bundle(t *testing.T, role registry.Role, predicate string, content any, subjects ...registry.Digest) []byte {
+func (w *stolen) bundle(t *testing.T, role evidence.Role, predicate string, content any, subjects ...registry.Digest) []byte {
 	t.Helper()
-	var about []registry.StatementSubject
+	var about []evidence.StatementSubject
 	for _, s := range subjects {
-		about = append(about, registry.StatementSubject{Digest: registry.NewDigestSet(s)})
+		about = append(about, evidence.StatementSubject{Digest: evidence.NewDigestSet(s)})
 	}
-	statement, err := registry.NewStatement(predicate, content, about...)
+	statement, err := evidence.NewStatement(predicate, content, about...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,79 +56,79 @@ func (w *stolen) bundle(t *testing.T, role registry.Role, predicate string, cont
 	return bundle
 }
 
-func (w *stolen) built(r registry.Release) []signedText {
-	all := []signedText{{registry.RoleBuilder, r.Digest, registry.PredicateSign, struct{}{}}}
+func (w *stolen) built(r artifact.Release) []signedText {
+	all := []signedText{{evidence.RoleBuilder, r.Digest, evidence.PredicateSign, struct{}{}}}
 	for _, e := range r.Engines {
-		all = append(all, signedText{registry.RoleBuilder, e.Digest, registry.PredicateSign, struct{}{}},
-			signedText{registry.RoleBuilder, e.Digest, registry.PredicateProvenance, struct{}{}})
+		all = append(all, signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateSign, struct{}{}},
+			signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateProvenance, struct{}{}})
 	}
 	return all
 }
 
-func (w *stolen) verified(t *testing.T, r registry.Release, verdict registry.Verdict) []signedText {
+func (w *stolen) verified(t *testing.T, r artifact.Release, verdict evidence.Verdict) []signedText {
 	t.Helper()
 	var all []signedText
 	for _, e := range r.Engines {
 		report := w.Seeing(t, registrytest.Report(r, e, verdict))
-		all = append(all, signedText{registry.RoleVerifier, e.Digest, registry.PredicateParity, report})
+		all = append(all, signedText{evidence.RoleVerifier, e.Digest, evidence.PredicateParity, report})
 	}
 	return all
 }
 
-func (w *stolen) approved(t *testing.T, r registry.Release) signedText {
+func (w *stolen) approved(t *testing.T, r artifact.Release) signedText {
 	t.Helper()
-	seen, err := registry.NewestHash(t.Context(), w, r.Model)
+	seen, err := history.NewestHash(t.Context(), w, r.Model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signedText{registry.RoleApprover, r.Digest, registry.PredicateApproval, registry.Approval{
-		ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.clock.Now(), History: registry.NewDigestSet(seen)}}
+	return signedText{evidence.RoleApprover, r.Digest, evidence.PredicateApproval, evidence.Approval{
+		ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.clock.Now(), History: evidence.NewDigestSet(seen)}}
 }
 
 // agreed is what one approver says for a promotion that skips a report and an approval.
-func (w *stolen) agreed(t *testing.T, role registry.Role, r registry.Release) signedText {
+func (w *stolen) agreed(t *testing.T, role evidence.Role, r artifact.Release) signedText {
 	t.Helper()
 	now := w.clock.Now()
-	return signedText{role, r.Digest, registry.PredicateBreakGlass, registry.BreakGlass{
-		ResourceURI: "oci://local/prod/" + r.Model, Replaces: registry.NewDigestSet(w.head(t)), Skips: w.chain.List[1].BreakGlass,
+	return signedText{role, r.Digest, evidence.PredicateBreakGlass, evidence.BreakGlass{
+		ResourceURI: "oci://local/prod/" + r.Model, Replaces: evidence.NewDigestSet(w.head(t)), Skips: w.chain.List[1].BreakGlass,
 		Comment: "prod is down", ApprovedOn: now, ExpiresOn: now.Add(time.Hour)}}
 }
 
-func (w *stolen) quarantined(r registry.Release) signedText {
-	return signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine,
-		registry.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now()}}
+func (w *stolen) quarantined(r artifact.Release) signedText {
+	return signedText{evidence.RoleApprover, r.Digest, evidence.PredicateQuarantine,
+		evidence.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now()}}
 }
 
-func (w *stolen) build(t *testing.T, r registry.Release) {
+func (w *stolen) build(t *testing.T, r artifact.Release) {
 	t.Helper()
 	w.say(t, nil, "staging", r, w.built(r)...)
 }
 
-func (w *stolen) verify(t *testing.T, r registry.Release, verdict registry.Verdict) {
+func (w *stolen) verify(t *testing.T, r artifact.Release, verdict evidence.Verdict) {
 	t.Helper()
 	w.say(t, nil, "staging", r, w.verified(t, r, verdict)...)
 }
 
-func (w *stolen) approve(t *testing.T, r registry.Release) {
+func (w *stolen) approve(t *testing.T, r artifact.Release) {
 	t.Helper()
 	w.say(t, nil, "staging", r, w.approved(t, r))
 }
 
-func (w *stolen) quarantine(t *testing.T, environment string, r registry.Release) {
+func (w *stolen) quarantine(t *testing.T, environment string, r artifact.Release) {
 	t.Helper()
 	w.say(t, nil, environment, r, w.quarantined(r))
 }
 
 // allow makes everything that the policy asks for.
-func (w *stolen) allow(t *testing.T, r registry.Release) {
+func (w *stolen) allow(t *testing.T, r artifact.Release) {
 	t.Helper()
 	w.build(t, r)
-	w.verify(t, r, registry.VerdictPass)
+	w.verify(t, r, evidence.VerdictPass)
 	w.approve(t, r)
 }
 
 // restrict signs the next restriction list of prod with the key of a role, and has a registry take it.
-func (w *stolen) restrict(t *testing.T, role registry.Role, by registry.Interface, add, lift []registry.Restriction) error {
+func (w *stolen) restrict(t *testing.T, role evidence.Role, by api.Interface, add, lift []evidence.Restriction) error {
 	t.Helper()
 	current, err := w.Restrictions(t.Context(), "prod")
 	if err != nil {
@@ -134,7 +138,7 @@ func (w *stolen) restrict(t *testing.T, role registry.Role, by registry.Interfac
 	if err != nil {
 		return err // there is nothing to lift
 	}
-	statement, err := registry.NewRestrictionList(next)
+	statement, err := evidence.NewRestrictionList(next)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,66 +152,66 @@ func (w *stolen) restrict(t *testing.T, role registry.Role, by registry.Interfac
 
 // sayAll lets the thief say everything in favor of a release, and lift its quarantines and
 // restrictions.
-func (w *stolen) sayAll(t *testing.T, r registry.Release) {
+func (w *stolen) sayAll(t *testing.T, r artifact.Release) {
 	t.Helper()
-	all := slices.Concat(w.built(r), w.verified(t, r, registry.VerdictPass), []signedText{w.approved(t, r)})
+	all := slices.Concat(w.built(r), w.verified(t, r, evidence.VerdictPass), []signedText{w.approved(t, r)})
 	claims, _, err := w.Claims(t.Context(), "staging", r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range registry.Quarantines(r, claims, r.Digest) {
-		all = append(all, signedText{registry.RoleApprover, r.Digest, registry.PredicateQuarantine, registry.Quarantine{
+	for _, q := range evidence.Quarantines(r, claims, r.Digest) {
+		all = append(all, signedText{evidence.RoleApprover, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{
 			Reason: "not so", IssuedOn: w.clock.Now(), Lifts: []registry.Digest{q.Bundle}}})
 	}
 	forAna := w.approved(t, r)
-	named := forAna.content.(registry.Approval)
-	named.Person = &registry.Person{Principal: "token:ana", Token: "ana"}
+	named := forAna.content.(evidence.Approval)
+	named.Person = &evidence.Person{Principal: "token:ana", Token: "ana"}
 	forAna.content = named
 	all = append(all, forAna)
 	w.say(t, &w.thief, "staging", r, all...)
 	w.say(t, &w.thief, "prod", r, all...)
-	w.attest(t, registry.AttestApproval, r)
-	w.unlist(t, r, registry.PredicateQuarantine, registry.PredicateParity)
+	w.attest(t, evidence.AttestApproval, r)
+	w.unlist(t, r, evidence.PredicateQuarantine, evidence.PredicateParity)
 	if w.thief.key != "" {
 		_ = w.restrict(t, w.thief.key, w.guarded, nil, registrytest.SourceOf(r))
 	}
 }
 
 // attest lets the service sign for the thief, if it does.
-func (w *stolen) attest(t *testing.T, kind registry.AttestKind, r registry.Release) {
+func (w *stolen) attest(t *testing.T, kind evidence.AttestKind, r artifact.Release) {
 	t.Helper()
-	_, _ = w.guarded.Attest(w.ctx(t), registry.AttestRequest{Kind: kind, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "try"})
+	_, _ = w.guarded.Attest(w.ctx(t), evidence.AttestRequest{Kind: kind, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "try"})
 }
 
 // sayAgainst lets the thief say everything against a release of prod.
-func (w *stolen) sayAgainst(t *testing.T, r registry.Release) {
+func (w *stolen) sayAgainst(t *testing.T, r artifact.Release) {
 	t.Helper()
-	w.say(t, &w.thief, "prod", r, append(w.verified(t, r, registry.VerdictFail), w.quarantined(r))...)
-	w.attest(t, registry.AttestQuarantine, r)
-	w.unlist(t, r, registry.PredicateVSA)
+	w.say(t, &w.thief, "prod", r, append(w.verified(t, r, evidence.VerdictFail), w.quarantined(r))...)
+	w.attest(t, evidence.AttestQuarantine, r)
+	w.unlist(t, r, evidence.PredicateVSA)
 	for _, e := range r.Engines {
 		q := w.quarantined(r)
 		q.subject = e.Digest
 		w.say(t, &w.thief, "prod", r, q)
-		q.content = registry.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now(), Person: &registry.Person{Principal: "token:ana", Token: "ana"}}
+		q.content = evidence.Quarantine{Reason: "wrong labels", IssuedOn: w.clock.Now(), Person: &evidence.Person{Principal: "token:ana", Token: "ana"}}
 		w.say(t, &w.thief, "prod", r, q)
 	}
 }
 
 // forged are the claims about a release that somebody finds who is given its digest, with a summary of the thief.
-func (w *stolen) forged(t *testing.T, r registry.Release) []registry.Claim {
+func (w *stolen) forged(t *testing.T, r artifact.Release) []evidence.Claim {
 	t.Helper()
 	resource := "oci://local/prod/" + r.Model
 	subjects := []registry.Digest{r.Digest}
 	for _, e := range r.Engines {
 		subjects = append(subjects, e.Digest)
 	}
-	bundles := [][]byte{w.bundle(t, w.thief.key, registry.PredicateVSA, registry.VSA{
-		TimeVerified: w.clock.Now(), ResourceURI: resource, VerificationResult: registry.VSAPassed}, subjects...)}
+	bundles := [][]byte{w.bundle(t, w.thief.key, evidence.PredicateVSA, evidence.VSA{
+		TimeVerified: w.clock.Now(), ResourceURI: resource, VerificationResult: evidence.VSAPassed}, subjects...)}
 	for _, s := range w.built(r) {
 		bundles = append(bundles, w.bundle(t, s.role, s.predicate, s.content, s.subject))
 	}
-	var claims []registry.Claim
+	var claims []evidence.Claim
 	for _, b := range bundles {
 		c, err := w.trust.Verify(t.Context(), b, resource)
 		if err != nil {

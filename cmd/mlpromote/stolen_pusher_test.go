@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // otherRegistry is the registry of prod if the thief may push there.
@@ -18,19 +21,19 @@ const otherRegistry = "registry.example.com"
 
 // foreign is what a registry by others has of names. Whoever may push there makes it list other referrers.
 type foreign struct {
-	registry.RepositoryRecords
+	storage.RepositoryRecords
 	unlisted map[registry.Digest]bool
 }
 
 func (f *foreign) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string,
-	after registry.Digest) ([]registry.Manifest, error) {
+	after registry.Digest) ([]storage.Manifest, error) {
 	for {
 		found, err := f.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
 		after = found[len(found)-1].Digest
-		if found = slices.DeleteFunc(found, func(m registry.Manifest) bool { return f.unlisted[m.Digest] }); len(found) > 0 {
+		if found = slices.DeleteFunc(found, func(m storage.Manifest) bool { return f.unlisted[m.Digest] }); len(found) > 0 {
 			return found, nil
 		}
 	}
@@ -57,7 +60,7 @@ func (w *stolen) pushing(c service.Config, content *oci.Store) service.Config {
 }
 
 // unlist lets the thief make prod's registry list nothing about a release of those predicate types.
-func (w *stolen) unlist(t *testing.T, r registry.Release, predicateTypes ...string) {
+func (w *stolen) unlist(t *testing.T, r artifact.Release, predicateTypes ...string) {
 	t.Helper()
 	if !w.thief.pushes {
 		return
@@ -75,8 +78,8 @@ func (w *stolen) unlist(t *testing.T, r registry.Release, predicateTypes ...stri
 }
 
 // given reports whether prod gives an engine of a release to a node.
-func (w *stolen) given(t *testing.T, r registry.Release) bool {
+func (w *stolen) given(t *testing.T, r artifact.Release) bool {
 	t.Helper()
-	answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: r.Model, Node: registrytest.Node("v4")})
+	answer, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: r.Model, Node: registrytest.Node("v4")})
 	return err == nil && answer.Release == r.Digest && answer.Engine != nil
 }

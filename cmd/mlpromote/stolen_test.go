@@ -18,10 +18,17 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/follow"
 )
@@ -77,33 +84,33 @@ func stolenTable(works [][]bool) string {
 // thief has one thing.
 type thief struct {
 	name   string
-	key    registry.Role // none: it has a token
+	key    evidence.Role // none: it has a token
 	person string        // name of the token with which it can sign in; none: the name of no listed person
-	grants []registry.Grant
+	grants []storage.Grant
 	pushes bool // prod is on a registry by others, to which it may push; it has nothing else
 }
 
 // thieves are the columns. Whoever has a key may also push and attach, and waits for
 // others to promote: so the column tells what the key is good for.
 func thieves() []thief {
-	attach := []registry.Grant{{Permissions: []registry.Permission{
-		registry.PermissionPush, registry.PermissionVerify, registry.PermissionApprove}, Environment: "**", Model: "**"}}
-	in := func(environment string, permissions ...registry.Permission) registry.Grant {
-		return registry.Grant{Permissions: permissions, Environment: environment, Model: "vision/*"}
+	attach := []storage.Grant{{Permissions: []storage.Permission{
+		storage.PermissionPush, storage.PermissionVerify, storage.PermissionApprove}, Environment: "**", Model: "**"}}
+	in := func(environment string, permissions ...storage.Permission) storage.Grant {
+		return storage.Grant{Permissions: permissions, Environment: environment, Model: "vision/*"}
 	}
-	read, everything := registry.PermissionRead, []registry.Grant{{Permissions: []registry.Permission{registry.PermissionAdminister},
+	read, everything := storage.PermissionRead, []storage.Grant{{Permissions: []storage.Permission{storage.PermissionAdminister},
 		Environment: "**", Model: "**"}}
 	return []thief{
-		{"builder key", registry.RoleBuilder, "", attach, false},
-		{"verifier key", registry.RoleVerifier, "", attach, false},
-		{"approver key", registry.RoleApprover, "", attach, false},
-		{"promoter key", registry.RolePromoter, "", attach, false},
-		{"attester key", registry.RoleAttester, "", attach, false},
-		{"publisher key", registry.RolePublisher, "", attach, false},
-		{"CI token", "", "", []registry.Grant{in("staging", read, registry.PermissionPush, registry.PermissionVerify), in("prod", read)}, false},
-		{"node token", "", "", []registry.Grant{in("prod", read)}, false},
-		{"operator token", "", "", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionPromote)}, false},
-		{"token of a listed person", "", "ana", []registry.Grant{in("staging", read), in("prod", read, registry.PermissionAttest)}, false},
+		{"builder key", evidence.RoleBuilder, "", attach, false},
+		{"verifier key", evidence.RoleVerifier, "", attach, false},
+		{"approver key", evidence.RoleApprover, "", attach, false},
+		{"promoter key", evidence.RolePromoter, "", attach, false},
+		{"attester key", evidence.RoleAttester, "", attach, false},
+		{"publisher key", evidence.RolePublisher, "", attach, false},
+		{"CI token", "", "", []storage.Grant{in("staging", read, storage.PermissionPush, storage.PermissionVerify), in("prod", read)}, false},
+		{"node token", "", "", []storage.Grant{in("prod", read)}, false},
+		{"operator token", "", "", []storage.Grant{in("staging", read), in("prod", read, storage.PermissionPromote)}, false},
+		{"token of a listed person", "", "ana", []storage.Grant{in("staging", read), in("prod", read, storage.PermissionAttest)}, false},
 		{"administrator token", "", "ana", everything, false}, // it can make a token of any name
 		{"push access to prod's registry", "", "", nil, true},
 	}
@@ -113,7 +120,7 @@ func thieves() []thief {
 const frozenIn = 1000 * time.Hour
 
 // otherApprover names a second key of an approver, which no thief has.
-const otherApprover registry.Role = "approver-2"
+const otherApprover evidence.Role = "approver-2"
 
 // attempt is a row: what a thief wants, and whether it got that.
 type attempt struct {
@@ -122,7 +129,7 @@ type attempt struct {
 }
 
 func attempts() []attempt {
-	promoted := func(edit func(t *testing.T, w *stolen, r registry.Release)) func(*testing.T, *stolen) bool {
+	promoted := func(edit func(t *testing.T, w *stolen, r artifact.Release)) func(*testing.T, *stolen) bool {
 		return func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			r := w.release(t, "2.0.0")
@@ -142,37 +149,37 @@ func attempts() []attempt {
 			if agreed {
 				w.say(t, nil, "staging", r, w.agreed(t, otherApprover, r))
 			}
-			w.say(t, &w.thief, "staging", r, w.agreed(t, registry.RoleApprover, r), w.agreed(t, registry.RoleApprover, r))
+			w.say(t, &w.thief, "staging", r, w.agreed(t, evidence.RoleApprover, r), w.agreed(t, evidence.RoleApprover, r))
 			w.sayAll(t, r)
-			_, _ = w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, Ref: string(r.Digest), BreakGlass: true})
+			_, _ = w.Promote(t.Context(), api.PromoteRequest{Model: r.Model, Ref: string(r.Digest), BreakGlass: true})
 			return w.head(t) == r.Digest
 		}
 	}
 	return []attempt{
-		{"get an engine into prod without a build, a report or an approval", promoted(func(*testing.T, *stolen, registry.Release) {})},
-		{"... that lacks only the builder's signature and provenance", promoted(func(t *testing.T, w *stolen, r registry.Release) {
-			w.verify(t, r, registry.VerdictPass)
+		{"get an engine into prod without a build, a report or an approval", promoted(func(*testing.T, *stolen, artifact.Release) {})},
+		{"... that lacks only the builder's signature and provenance", promoted(func(t *testing.T, w *stolen, r artifact.Release) {
+			w.verify(t, r, evidence.VerdictPass)
 			w.approve(t, r)
 		})},
-		{"... that lacks only a passing report", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+		{"... that lacks only a passing report", promoted(func(t *testing.T, w *stolen, r artifact.Release) {
 			w.build(t, r)
 			w.approve(t, r)
 		})},
-		{"... that lacks only an approval", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+		{"... that lacks only an approval", promoted(func(t *testing.T, w *stolen, r artifact.Release) {
 			w.build(t, r)
-			w.verify(t, r, registry.VerdictPass)
+			w.verify(t, r, evidence.VerdictPass)
 		})},
-		{"... of which the newest report says fail", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+		{"... of which the newest report says fail", promoted(func(t *testing.T, w *stolen, r artifact.Release) {
 			w.allow(t, r)
-			w.verify(t, r, registry.VerdictFail)
+			w.verify(t, r, evidence.VerdictFail)
 		})},
-		{"... that is in quarantine", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+		{"... that is in quarantine", promoted(func(t *testing.T, w *stolen, r artifact.Release) {
 			w.allow(t, r)
 			w.quarantine(t, "staging", r)
 		})},
-		{"... that was made from what is restricted", promoted(func(t *testing.T, w *stolen, r registry.Release) {
+		{"... that was made from what is restricted", promoted(func(t *testing.T, w *stolen, r artifact.Release) {
 			w.allow(t, r)
-			if err := w.restrict(t, registry.RoleApprover, w.Interface, registrytest.SourceOf(r), nil); err != nil {
+			if err := w.restrict(t, evidence.RoleApprover, w.Interface, registrytest.SourceOf(r), nil); err != nil {
 				t.Fatal(err)
 			}
 		})},
@@ -204,13 +211,13 @@ func attempts() []attempt {
 			if _, err := w.promote(t, w.Interface, r); err != nil {
 				t.Fatal(err)
 			}
-			_, err := w.guarded.Rollback(w.ctx(t), registry.RollbackRequest{Environment: "prod", Model: r.Model, Reason: "try"})
+			_, err := w.guarded.Rollback(w.ctx(t), api.RollbackRequest{Environment: "prod", Model: r.Model, Reason: "try"})
 			return err == nil && w.head(t) == w.first.Digest
 		}},
 		{"take engines of prod from nodes", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			w.sayAgainst(t, w.first)
-			answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: w.first.Model, Node: registrytest.Node("v4")})
+			answer, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: w.first.Model, Node: registrytest.Node("v4")})
 			return err != nil || answer.Engine == nil
 		}},
 		{"... and say that ana did it", func(t *testing.T, w *stolen) bool {
@@ -220,7 +227,7 @@ func attempts() []attempt {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return slices.ContainsFunc(claims, func(c registry.Claim) bool { p := c.Attested(); return p != nil && p.Token == "ana" })
+			return slices.ContainsFunc(claims, func(c evidence.Claim) bool { p := c.Attested(); return p != nil && p.Token == "ana" })
 		}},
 		{"make nodes get an engine of prod that was put in quarantine", func(t *testing.T, w *stolen) bool {
 			t.Helper()
@@ -238,7 +245,7 @@ func attempts() []attempt {
 			w.quarantine(t, "prod", w.first)
 			w.sayAll(t, w.first)
 			// Others go back to whatever the policy allows.
-			_, _ = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: r.Model, Reason: "it is slow"})
+			_, _ = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: r.Model, Reason: "it is slow"})
 			return w.head(t) == w.first.Digest
 		}},
 		{"stop promotions to prod by a hold", func(t *testing.T, w *stolen) bool {
@@ -249,7 +256,7 @@ func attempts() []attempt {
 			t.Helper()
 			r := w.release(t, "2.0.0")
 			w.build(t, r)
-			return registry.CheckStanding("oci://local/prod/"+r.Model, r, w.forged(t, r), registry.NoRestrictions()).Allowed()
+			return policy.CheckStanding("oci://local/prod/"+r.Model, r, w.forged(t, r), restriction.NoRestrictions()).Allowed()
 		}},
 		{"publish other keys as those that the registry trusts", func(t *testing.T, w *stolen) bool {
 			t.Helper()
@@ -259,8 +266,8 @@ func attempts() []attempt {
 		{"hand other keys to a node that follows, from between it and the registry", func(t *testing.T, w *stolen) bool {
 			t.Helper()
 			node := follow.Follower{Registry: "local", State: t.TempDir(), Now: w.clock.Now,
-				Publishers: []follow.Publisher{{Name: "publisher.pub", PEM: w.keys[registry.RolePublisher].PublicKeyPEM()}}}
-			honest, err := w.PublishTrust(t.Context(), w.signTrust(t, registry.RolePublisher, w.nextTrust(t, w.readKey)))
+				Publishers: []follow.Publisher{{Name: "publisher.pub", PEM: w.keys[evidence.RolePublisher].PublicKeyPEM()}}}
+			honest, err := w.PublishTrust(t.Context(), w.signTrust(t, evidence.RolePublisher, w.nextTrust(t, w.readKey)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,28 +289,28 @@ func harmless() []attempt {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = w.trust.VerifyNote(t.Context(), signed, registry.RolePromoter, "local", "oci://local/")
+			_, err = w.trust.VerifyNote(t.Context(), signed, evidence.RolePromoter, "local", "oci://local/")
 			return err == nil
 		}},
 		{"write into the repositories of staging", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model, registry.PermissionPush) == nil
+			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model, storage.PermissionPush) == nil
 		}},
 		{"write into the repositories of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.thief.pushes || w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionPush) == nil
+			return w.thief.pushes || w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, storage.PermissionPush) == nil
 		}},
 		{"read engines of staging", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model, registry.PermissionRead) == nil
+			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model, storage.PermissionRead) == nil
 		}},
 		{"read engines of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, registry.PermissionRead) == nil
+			return w.repositories().Authorize(w.ctx(t), "prod/"+registrytest.Model, storage.PermissionRead) == nil
 		}},
 		{"... of a model that it was not given", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.repositories().Authorize(w.ctx(t), "prod/text/mood", registry.PermissionRead) == nil
+			return w.repositories().Authorize(w.ctx(t), "prod/text/mood", storage.PermissionRead) == nil
 		}},
 		{"report that a node has an engine of prod", func(t *testing.T, w *stolen) bool {
 			t.Helper()
@@ -312,14 +319,14 @@ func harmless() []attempt {
 		}},
 		{"... and make the report of another node disappear", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			may := []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: registrytest.Model}}
-			thief, _ := registry.PrincipalOf(w.ctx(t))
-			fleet := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet", Grants: may})
-			same := registry.WithPrincipal(t.Context(), registry.Principal{Name: thief.Name, Grants: may}) // a node with the token that was stolen
+			may := []storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "prod", Model: registrytest.Model}}
+			thief, _ := storage.PrincipalOf(w.ctx(t))
+			fleet := storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:fleet", Grants: may})
+			same := storage.WithPrincipal(t.Context(), storage.Principal{Name: thief.Name, Grants: may}) // a node with the token that was stolen
 			mine := w.report("edge-7")
 			mine.Machine = strings.Repeat("5", 64)
-			var said []registry.NodeReport
-			say := func(ctx context.Context, r registry.NodeReport) {
+			var said []storage.NodeReport
+			say := func(ctx context.Context, r storage.NodeReport) {
 				stored, err := w.nodes.ReportNode(ctx, r)
 				if err != nil {
 					t.Fatal(err)
@@ -334,7 +341,7 @@ func harmless() []attempt {
 				forged.Machine = machine
 				_, _ = w.nodes.ReportNode(w.ctx(t), forged)
 			}
-			all, err := registry.AllNodeReports(fleet, w.nodes, "prod", registrytest.Model)
+			all, err := storage.AllNodeReports(fleet, w.nodes, "prod", registrytest.Model)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -342,11 +349,11 @@ func harmless() []attempt {
 		}},
 		{"read cases and reference model", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model+"/sources", registry.PermissionRead) == nil
+			return w.repositories().Authorize(w.ctx(t), "staging/"+registrytest.Model+"/sources", storage.PermissionRead) == nil
 		}},
 		{"delete evidence, or make tokens", func(t *testing.T, w *stolen) bool {
 			t.Helper()
-			return access.AllowRoute(w.ctx(t), registry.PermissionAdminister, "", "") == nil
+			return access.AllowRoute(w.ctx(t), storage.PermissionAdminister, "", "") == nil
 		}},
 	}
 }
@@ -354,43 +361,43 @@ func harmless() []attempt {
 // stolen is a registry where release 1.0.0 is in prod, and a thief.
 type stolen struct {
 	registrytest.Registry
-	guarded registry.Interface // as the thief sees it
-	nodes   registry.NodeReporter
+	guarded api.Interface // as the thief sees it
+	nodes   storage.NodeReporter
 	thief   thief
-	keys    map[registry.Role]signer.Signer
+	keys    map[evidence.Role]signer.Signer
 	trust   *signer.Trust
-	chain   registry.Environments
+	chain   policy.Environments
 	clock   *registrytest.Clock
-	first   registry.Release
+	first   artifact.Release
 	store   *oci.Store
 	foreign *foreign // of prod, if the thief may push there
 }
 
 // inOneHand lists a person who holds two keys, beside a group that has the key of the approver.
-func inOneHand(first, second registry.Role) func(*registry.ApprovalRule) {
-	return func(rule *registry.ApprovalRule) {
-		rule.Attested.People = append(rule.Attested.People, registry.ListedPerson{Token: "bob", Keys: []string{string(first), string(second)}})
-		rule.Groups = []registry.ApproverGroup{{Name: "night", Count: 1, Keys: []string{string(registry.RoleApprover)}}}
+func inOneHand(first, second evidence.Role) func(*policy.ApprovalRule) {
+	return func(rule *policy.ApprovalRule) {
+		rule.Attested.People = append(rule.Attested.People, policy.ListedPerson{Token: "bob", Keys: []string{string(first), string(second)}})
+		rule.Groups = []policy.ApproverGroup{{Name: "night", Count: 1, Keys: []string{string(evidence.RoleApprover)}}}
 	}
 }
 
-func newStolen(t *testing.T, who thief, edits ...func(*registry.ApprovalRule)) *stolen {
+func newStolen(t *testing.T, who thief, edits ...func(*policy.ApprovalRule)) *stolen {
 	t.Helper()
-	w := &stolen{thief: who, keys: make(map[registry.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
-	w.chain.List[1].Require = append(registry.DefaultRequire(), registry.RequireRecordedCases, registry.RequireSeparateRoles)
-	w.chain.List[1].Approvals = registry.ApprovalRule{Count: 1,
-		Attested: &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}}}}
+	w := &stolen{thief: who, keys: make(map[evidence.Role]signer.Signer), chain: registrytest.Chain(), clock: registrytest.NewClock()}
+	w.chain.List[1].Require = append(policy.DefaultRequire(), policy.RequireRecordedCases, policy.RequireSeparateRoles)
+	w.chain.List[1].Approvals = policy.ApprovalRule{Count: 1,
+		Attested: &policy.AttestedRule{Max: 1, People: []policy.ListedPerson{{Token: "ana"}}}}
 	for _, edit := range edits {
 		edit(&w.chain.List[1].Approvals)
 	}
-	w.chain.List[1].BreakGlass = []string{registry.RequireParity, registry.RequireRecordedCases, "approvals"}
-	w.chain.List[1].Freeze = []registry.Freeze{{Name: "fair", From: w.clock.Now().Add(frozenIn), Until: w.clock.Now().Add(2 * frozenIn)}}
+	w.chain.List[1].BreakGlass = []string{policy.RequireParity, policy.RequireRecordedCases, "approvals"}
+	w.chain.List[1].Freeze = []policy.Freeze{{Name: "fair", From: w.clock.Now().Add(frozenIn), Until: w.clock.Now().Add(2 * frozenIn)}}
 	w.chain.Configuration = digest.FromString("environments and keys")
-	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: "publisher",
-		Roles: []registry.Role{registry.RolePublisher}, Resources: []string{"oci://local/"}})
-	w.chain.Trust = append(w.chain.Trust, registry.TrustEntry{Key: string(otherApprover),
-		Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
-	for _, role := range append(registry.KeyRoles(), otherApprover) {
+	w.chain.Trust = append(w.chain.Trust, trust.TrustEntry{Key: "publisher",
+		Roles: []evidence.Role{evidence.RolePublisher}, Resources: []string{"oci://local/"}})
+	w.chain.Trust = append(w.chain.Trust, trust.TrustEntry{Key: string(otherApprover),
+		Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}})
+	for _, role := range append(evidence.KeyRoles(), otherApprover) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -408,11 +415,11 @@ func newStolen(t *testing.T, who thief, edits ...func(*registry.ApprovalRule)) *
 	w.store = content
 	svc, err := service.New(w.pushing(service.Config{
 		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](), TrustBundles: mem.NewTable[registry.TrustBundleDocument](), ReadKey: w.readKey,
-		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) {
-			return registry.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none is kept")
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), TrustBundles: mem.NewTable[storage.TrustBundleDocument](), ReadKey: w.readKey,
+		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) {
+			return trust.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none is kept")
 		},
-		Sign: func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+		Sign: func(ctx context.Context, role evidence.Role, statement []byte) ([]byte, error) {
 			return w.keys[role].Sign(ctx, statement)
 		},
 	}, content))
@@ -420,7 +427,7 @@ func newStolen(t *testing.T, who thief, edits ...func(*registry.ApprovalRule)) *
 		t.Fatal(err)
 	}
 	w.Interface, w.Parts, w.guarded = svc, content, access.Guard(svc)
-	w.nodes = access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: db, Life: time.Hour})
+	w.nodes = access.GuardNodes(service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: svc, Clock: db, Life: time.Hour})
 	w.first = w.release(t, "1.0.0")
 	w.allow(t, w.first)
 	if _, err := w.promote(t, svc, w.first); err != nil {
@@ -431,22 +438,22 @@ func newStolen(t *testing.T, who thief, edits ...func(*registry.ApprovalRule)) *
 
 // readKey reads a public key as environments.yaml names it.
 func (w *stolen) readKey(path string) ([]byte, error) {
-	return w.keys[registry.Role(path)].PublicKeyPEM(), nil
+	return w.keys[evidence.Role(path)].PublicKeyPEM(), nil
 }
 
 // report is what a node says that has an engine of the release in prod.
-func (w *stolen) report(node string) registry.NodeReport {
-	return registry.NodeReport{Node: node, Environment: "prod", Model: w.first.Model, Release: w.first.Digest, Engine: w.first.Engines[0].Digest}
+func (w *stolen) report(node string) storage.NodeReport {
+	return storage.NodeReport{Node: node, Environment: "prod", Model: w.first.Model, Release: w.first.Digest, Engine: w.first.Engines[0].Digest}
 }
 
 // nextTrust is the trust bundle that may follow now, with keys as load reads them.
-func (w *stolen) nextTrust(t *testing.T, load func(string) ([]byte, error)) registry.TrustBundle {
+func (w *stolen) nextTrust(t *testing.T, load func(string) ([]byte, error)) trust.TrustBundle {
 	t.Helper()
-	next, err := registry.DraftTrustBundle(w.chain, load)
+	next, err := policy.DraftTrustBundle(w.chain, load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lists []registry.SignedRestrictions
+	var lists []restriction.SignedRestrictions
 	for _, e := range w.chain.List {
 		signed, err := w.Restrictions(t.Context(), e.Name)
 		if err != nil {
@@ -465,9 +472,9 @@ func (w *stolen) nextTrust(t *testing.T, load func(string) ([]byte, error)) regi
 }
 
 // signTrust signs a trust bundle with the key of a role; without a role, with a key that is nowhere trusted.
-func (w *stolen) signTrust(t *testing.T, role registry.Role, b registry.TrustBundle) []byte {
+func (w *stolen) signTrust(t *testing.T, role evidence.Role, b trust.TrustBundle) []byte {
 	t.Helper()
-	statement, err := registry.NewTrustBundle(b)
+	statement, err := trust.NewTrustBundle(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +490,7 @@ func (w *stolen) otherTrust(t *testing.T) []byte {
 	t.Helper()
 	other := w.key(t, "")
 	return w.signTrust(t, w.thief.key, w.nextTrust(t, func(path string) ([]byte, error) {
-		if path == string(registry.RolePromoter) {
+		if path == string(evidence.RolePromoter) {
 			return other.PublicKeyPEM(), nil
 		}
 		return w.readKey(path)
@@ -491,7 +498,7 @@ func (w *stolen) otherTrust(t *testing.T) []byte {
 }
 
 // key is that of a role; without a role, one that is nowhere trusted.
-func (w *stolen) key(t *testing.T, role registry.Role) signer.Signer {
+func (w *stolen) key(t *testing.T, role evidence.Role) signer.Signer {
 	t.Helper()
 	if role != "" {
 		return w.keys[role]
@@ -511,8 +518,8 @@ func (w *stolen) key(t *testing.T, role registry.Role) signer.Signer {
 func (w *stolen) ctx(t *testing.T) context.Context {
 	t.Helper()
 	name := cmp.Or(w.thief.person, "thief")
-	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + name, Grants: w.thief.grants,
-		Person: registry.Person{Principal: "token:" + name, Token: name}})
+	return storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:" + name, Grants: w.thief.grants,
+		Person: evidence.Person{Principal: "token:" + name, Token: name}})
 }
 
 func (w *stolen) repositories() access.Repositories {
@@ -520,19 +527,19 @@ func (w *stolen) repositories() access.Repositories {
 }
 
 // release is published in staging, as everyone who may push there can.
-func (w *stolen) release(t *testing.T, version string) registry.Release {
+func (w *stolen) release(t *testing.T, version string) artifact.Release {
 	t.Helper()
 	w.clock.Pass(time.Minute)
 	return w.Build(t, registrytest.Build{Version: version, Salt: version})
 }
 
-func (w *stolen) promote(t *testing.T, through registry.Interface, r registry.Release) (registry.Promotion, error) {
+func (w *stolen) promote(t *testing.T, through api.Interface, r artifact.Release) (api.Promotion, error) {
 	t.Helper()
 	ctx := t.Context()
 	if through == w.guarded {
 		ctx = w.ctx(t)
 	}
-	return through.Promote(ctx, registry.PromoteRequest{Model: r.Model, Ref: string(r.Digest)})
+	return through.Promote(ctx, api.PromoteRequest{Model: r.Model, Ref: string(r.Digest)})
 }
 
 func (w *stolen) head(t *testing.T) registry.Digest {

@@ -22,6 +22,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/airgap"
 	"mlpromote.dev/mlpromote/registry/oci/layout"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // carriedCommands are the columns for what leaves a registry: trust bundles, checkpoints and saved releases.
@@ -159,20 +161,20 @@ func carriedTampers() []tamper {
 }
 
 // trustBundles are those of a data directory, by version.
-func trustBundles(t *testing.T, data string) []registry.TrustBundleDocument {
+func trustBundles(t *testing.T, data string) []storage.TrustBundleDocument {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(data, "registry.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	page, err := db.TrustBundles().List(t.Context(), "", registry.MaxPage)
+	page, err := db.TrustBundles().List(t.Context(), "", storage.MaxPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := make([]registry.TrustBundleDocument, len(page))
+	all := make([]storage.TrustBundleDocument, len(page))
 	for _, d := range page {
-		b, err := registry.PeekTrustBundle(d.Document.Bundle)
+		b, err := trust.PeekTrustBundle(d.Document.Bundle)
 		if err != nil || b.Version < 1 || b.Version > int64(len(page)) {
 			t.Fatalf("trust bundle %d of %d, error %v", b.Version, len(page), err)
 		}
@@ -190,7 +192,7 @@ func handOut(t *testing.T, dir string, bundle []byte) {
 	}
 	all := trustBundles(t, filepath.Join(dir, defaultData))
 	newest, name := digest.FromBytes(all[len(all)-1].Bundle), digest.FromBytes(bundle)
-	if err := errors.Join(db.TrustBundles().Put(t.Context(), string(name), registry.TrustBundleDocument{Bundle: bundle}), db.Close()); err != nil {
+	if err := errors.Join(db.TrustBundles().Put(t.Context(), string(name), storage.TrustBundleDocument{Bundle: bundle}), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, dir, "DROP TRIGGER IF EXISTS history_append_only_update",
@@ -214,7 +216,7 @@ func rewriteKept(t *testing.T, data string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	all, err := db.Checkpoints().List(t.Context(), "", registry.MaxPage)
+	all, err := db.Checkpoints().List(t.Context(), "", storage.MaxPage)
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%d checkpoints, error %v", len(all), err)
 	}
@@ -250,7 +252,7 @@ func cut(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	bundles := trustBundles(t, filepath.Join(dir, defaultData))
-	newest, err := registry.PeekTrustBundle(bundles[1].Bundle)
+	newest, err := trust.PeekTrustBundle(bundles[1].Bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

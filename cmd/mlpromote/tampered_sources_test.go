@@ -10,6 +10,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // sourceCommands are the columns for what an engine is judged by.
@@ -23,16 +24,16 @@ func sourceCommands() []tamperCommand {
 
 // sourceTampers are the parts of the sources, and what verify reads beside them.
 func sourceTampers() []tamper {
-	part := func(kind registry.PartKind) func(*testing.T, *tampered, string) []string {
+	part := func(kind artifact.PartKind) func(*testing.T, *tampered, string) []string {
 		return func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
 			return flipLayer(t, dir, partOf(t, dir, w.sources, kind))
 		}
 	}
 	return []tamper{
-		{"the reference model", part(registry.PartReference), false},
-		{"the cases", part(registry.PartCases), false},
-		{"the outputs that the reference model gave", part(registry.PartGolden), false},
+		{"the reference model", part(artifact.PartReference), false},
+		{"the cases", part(artifact.PartCases), false},
+		{"the outputs that the reference model gave", part(artifact.PartGolden), false},
 		{"the index of the sources", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
 			return flipBlob(t, dir, w.sources)
@@ -66,7 +67,7 @@ func sourceTampers() []tamper {
 }
 
 // partOf is the manifest of a part of the sources.
-func partOf(t *testing.T, dir string, sources registry.Digest, kind registry.PartKind) registry.Digest {
+func partOf(t *testing.T, dir string, sources registry.Digest, kind artifact.PartKind) registry.Digest {
 	t.Helper()
 	data, err := os.ReadFile(blobOf(dir, sources))
 	if err != nil {

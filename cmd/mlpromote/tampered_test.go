@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"database/sql" //nolint:depguard // to do what an intruder with the file could
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +19,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
@@ -317,7 +318,7 @@ type tamper struct {
 }
 
 func tampers() []tamper {
-	evidence := func(predicateType string) func(*testing.T, *tampered, string) []string {
+	given := func(predicateType string) func(*testing.T, *tampered, string) []string {
 		return func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
 			var names []string
@@ -392,19 +393,19 @@ func tampers() []tamper {
 			t.Helper()
 			return flipLayer(t, dir, w.promises)
 		}, false},
-		{"signatures", evidence(registry.PredicateSign), false},
-		{"provenance", evidence(registry.PredicateProvenance), false},
-		{"parity reports", evidence(registry.PredicateParity), false},
-		{"approvals", evidence(registry.PredicateApproval), false},
-		{"summaries (VSA)", evidence(registry.PredicateVSA), false},
-		{"signatures, left out of the list of referrers", forgotten(registry.PredicateSign), true},
-		{"parity reports, left out", forgotten(registry.PredicateParity), true},
-		{"approvals, left out", forgotten(registry.PredicateApproval), true},
-		{"summaries, left out", forgotten(registry.PredicateVSA), true},
+		{"signatures", given(evidence.PredicateSign), false},
+		{"provenance", given(evidence.PredicateProvenance), false},
+		{"parity reports", given(evidence.PredicateParity), false},
+		{"approvals", given(evidence.PredicateApproval), false},
+		{"summaries (VSA)", given(evidence.PredicateVSA), false},
+		{"signatures, left out of the list of referrers", forgotten(evidence.PredicateSign), true},
+		{"parity reports, left out", forgotten(evidence.PredicateParity), true},
+		{"approvals, left out", forgotten(evidence.PredicateApproval), true},
+		{"summaries, left out", forgotten(evidence.PredicateVSA), true},
 		{"parity reports, listed as those of other engines", func(t *testing.T, w *tampered, dir string) []string {
 			t.Helper()
 			var names []string
-			for _, e := range w.of(registry.PredicateParity) {
+			for _, e := range w.of(evidence.PredicateParity) {
 				execute(t, dir, fmt.Sprintf("UPDATE manifest_derived SET subject = '%s' WHERE digest = '%s'", w.releases["0.9.0"], e.Bundle))
 				names = append(names, e.Bundle.Encoded())
 			}
@@ -524,7 +525,7 @@ func (w *tampered) quarantine(t *testing.T, dir string) registry.Digest {
 	if err := json.Unmarshal([]byte(w.mustIn(t, dir, "inspect", "staging/vision/digits:1.1.0", "--output", "json")), &found); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(found.Evidence, func(e tamperedEvidence) bool { return e.PredicateType == registry.PredicateQuarantine })
+	i := slices.IndexFunc(found.Evidence, func(e tamperedEvidence) bool { return e.PredicateType == evidence.PredicateQuarantine })
 	if i < 0 {
 		t.Fatalf("no quarantine among %d bundles", len(found.Evidence))
 	}

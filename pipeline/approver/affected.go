@@ -5,6 +5,12 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // RestrictedHead is the head of a model with engines that restrictions concern.
@@ -32,10 +38,10 @@ type AffectedNodeType struct {
 }
 
 // describe finds the heads, engines and node types that the restrictions of an environment concern.
-func (r Restricter) describe(ctx context.Context, signed registry.SignedRestrictions) (Restricted, error) {
+func (r Restricter) describe(ctx context.Context, signed restriction.SignedRestrictions) (Restricted, error) {
 	out := Restricted{
 		Environment: signed.Environment, Counter: signed.List.Counter, List: signed.Digest, Signer: signed.Signer,
-		InForce: append([]registry.Restriction{}, signed.InForce...), Heads: []RestrictedHead{},
+		InForce: append([]evidence.Restriction{}, signed.InForce...), Heads: []RestrictedHead{},
 	}
 	if len(signed.InForce) == 0 {
 		return out, nil
@@ -73,8 +79,8 @@ func (r *Restricted) unread(model string, release registry.Digest, err error) {
 }
 
 // affected finds what is restricted at one head.
-func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrictions,
-	head registry.Head, types []registry.Named[registry.Node]) (RestrictedHead, error) {
+func (r Restricter) affected(ctx context.Context, signed restriction.SignedRestrictions,
+	head history.Head, types []registry.Named[artifact.Node]) (RestrictedHead, error) {
 	found := RestrictedHead{Model: head.Model, Version: head.Version, Release: head.Release}
 	release, err := r.Registry.Release(ctx, head.Environment, head.Model, string(head.Release))
 	if err != nil {
@@ -107,10 +113,10 @@ func (r Restricter) affected(ctx context.Context, signed registry.SignedRestrict
 
 // loses reports whether the best engine of a node type is restricted, and which comes next. It looks
 // at targets alone.
-func loses(r registry.Release, t registry.Named[registry.Node], restricted map[registry.Digest]bool) (AffectedNodeType, bool) {
+func loses(r artifact.Release, t registry.Named[artifact.Node], restricted map[registry.Digest]bool) (AffectedNodeType, bool) {
 	found := AffectedNodeType{Name: t.Name}
 	for _, e := range r.Ranked() {
-		if !e.FitOn(t.Document, nil).Fits() {
+		if !policy.FitOn(e, t.Document, nil).Fits() {
 			continue
 		}
 		if found.Engine == "" {
@@ -128,9 +134,9 @@ func loses(r registry.Release, t registry.Named[registry.Node], restricted map[r
 }
 
 // nodeTypes reads all node types.
-func (r Restricter) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node], error) {
-	var all []registry.Named[registry.Node]
-	for t, err := range registry.Rows(ctx, r.NodeTypes, "") {
+func (r Restricter) nodeTypes(ctx context.Context) ([]registry.Named[artifact.Node], error) {
+	var all []registry.Named[artifact.Node]
+	for t, err := range storage.Rows(ctx, r.NodeTypes, "") {
 		if err != nil {
 			return nil, err
 		}

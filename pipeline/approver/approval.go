@@ -5,17 +5,23 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Approvals signs that a release may be promoted to an environment, or takes that back, and attaches it
 // where the promotion reads it. All fields are required, but for Attest.
 type Approvals struct {
 	Registry     Registry
-	Environments registry.Environments
-	Sign         registry.SignEvidence // asked for the approver's role
-	Now          registry.Clock
+	Environments policy.Environments
+	Sign         storage.SignEvidence // asked for the approver's role
+	Now          storage.Clock
 	// Attest has a service sign for the caller, who then needs no key. Nil: Sign signs.
-	Attest func(ctx context.Context, r registry.AttestRequest) (registry.Attested, error)
+	Attest func(ctx context.Context, r evidence.AttestRequest) (evidence.Attested, error)
 }
 
 // Request is what an approver says about a release.
@@ -40,17 +46,17 @@ type Given struct {
 	Version     string            `json:"version"` // tag of the release
 	Release     registry.Digest   `json:"release"`
 	Evidence    registry.Digest   `json:"evidence"` // of the bundle's manifest
-	Approval    registry.Approval `json:"approval"`
+	Approval    evidence.Approval `json:"approval"`
 	// BreakGlass is the statement in place of Approval, if the request names requirements to skip.
-	BreakGlass *registry.BreakGlass `json:"breakGlass,omitempty"`
+	BreakGlass *evidence.BreakGlass `json:"breakGlass,omitempty"`
 	// Requirement is what the destination's rule says now; nil if it asks for no approvals. The service
 	// decides again when the release is promoted.
-	Requirement *registry.Requirement `json:"requirement,omitempty"`
+	Requirement *policy.Requirement `json:"requirement,omitempty"`
 }
 
 // Give signs what the request says, and attaches it to the release in the environment that the
 // destination takes releases from. Errors: CodeInvalid if nothing is promoted to the environment, or
-// for a text that [registry.Approval.Validate] refuses; CodeNotFound if the release is not there yet,
+// for a text that [evidence.Approval.Validate] refuses; CodeNotFound if the release is not there yet,
 // or there is nothing to withdraw; CodeUnavailable without an approver's key; those of Attach.
 func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
 	from, to, err := a.Environments.Edge("", req.Environment)
@@ -61,12 +67,12 @@ func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
 	if err != nil {
 		return Given{}, err
 	}
-	seen, err := registry.NewestHash(ctx, a.Registry, r.Model)
+	seen, err := history.NewestHash(ctx, a.Registry, r.Model)
 	if err != nil {
 		return Given{}, err
 	}
 	given := Given{Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(), Release: r.Digest, Approval: a.says(req, r.Model)}
-	given.Approval.History = registry.NewDigestSet(seen)
+	given.Approval.History = evidence.NewDigestSet(seen)
 	if len(req.BreakGlass) > 0 {
 		if err := a.breakGlass(ctx, req, to, &given); err != nil {
 			return Given{}, err
@@ -85,8 +91,8 @@ func (a Approvals) Give(ctx context.Context, req Request) (Given, error) {
 }
 
 // says makes the predicate of a request.
-func (a Approvals) says(req Request, model string) registry.Approval {
-	says := registry.Approval{
+func (a Approvals) says(req Request, model string) evidence.Approval {
+	says := evidence.Approval{
 		ResourceURI: a.Environments.ResourceURI(req.Environment, model), Comment: req.Comment,
 		ApprovedOn: a.Now().UTC(), Accepts: req.Accepts, Withdrawn: req.Withdraw,
 	}
@@ -97,17 +103,17 @@ func (a Approvals) says(req Request, model string) registry.Approval {
 }
 
 // canWithdraw refuses a withdrawal where no approval stands.
-func (a Approvals) canWithdraw(ctx context.Context, g Given, r registry.Release) error {
+func (a Approvals) canWithdraw(ctx context.Context, g Given, r artifact.Release) error {
 	claims, _, err := a.Registry.Claims(ctx, g.From, r)
 	if err != nil {
 		return err
 	}
-	for _, given := range registry.Approvals(r, claims, a.Now()) {
-		if given.ResourceURI == g.Approval.ResourceURI && given.State == registry.ApprovalStands {
+	for _, given := range evidence.Approvals(r, claims, a.Now()) {
+		if given.ResourceURI == g.Approval.ResourceURI && given.State == evidence.ApprovalStands {
 			return nil
 		}
 	}
-	counted, _ := registry.Accept(r, claims)
+	counted, _ := evidence.Accept(r, claims)
 	for _, c := range counted {
 		if b, ok := c.BreakGlass(); ok && b.ResourceURI == g.Approval.ResourceURI && a.Now().Before(b.ExpiresOn) {
 			return nil
@@ -125,10 +131,10 @@ func (a Approvals) say(ctx context.Context, g *Given) (err error) {
 	if g.BreakGlass != nil {
 		return registry.Errorf(registry.CodeInvalid, "break-glass needs the key of an approver: the service does not sign it for people")
 	}
-	req := registry.AttestRequest{Kind: registry.AttestApproval, Environment: g.Environment, Model: g.Model, Release: g.Release,
+	req := evidence.AttestRequest{Kind: evidence.AttestApproval, Environment: g.Environment, Model: g.Model, Release: g.Release,
 		Comment: g.Approval.Comment, Expires: g.Approval.ExpiresOn, Accepts: g.Approval.Accepts}
 	if g.Approval.Withdrawn {
-		req.Kind = registry.AttestWithdrawal
+		req.Kind = evidence.AttestWithdrawal
 	}
 	attested, err := a.Attest(ctx, req)
 	g.Evidence, g.Approval.Person = attested.Evidence, &attested.Person
@@ -141,26 +147,26 @@ func (a Approvals) attach(ctx context.Context, g Given) (registry.Digest, error)
 	if err != nil {
 		return "", err
 	}
-	bundle, err := a.Sign(ctx, registry.RoleApprover, statement)
+	bundle, err := a.Sign(ctx, evidence.RoleApprover, statement)
 	if err != nil {
 		return "", err
 	}
-	return a.Registry.Attach(ctx, registry.Attachment{
+	return a.Registry.Attach(ctx, api.Attachment{
 		Environment: g.From, Model: g.Model, Release: g.Release, Subject: g.Release, Bundle: bundle,
 	})
 }
 
 // statement makes what is signed.
 func (g Given) statement() ([]byte, error) {
-	about := registry.StatementSubject{Name: g.Model, Digest: registry.NewDigestSet(g.Release)}
+	about := evidence.StatementSubject{Name: g.Model, Digest: evidence.NewDigestSet(g.Release)}
 	if g.BreakGlass != nil {
-		return registry.NewBreakGlass(about, *g.BreakGlass)
+		return policy.NewBreakGlass(about, *g.BreakGlass)
 	}
-	return registry.NewApproval(about, g.Approval)
+	return evidence.NewApproval(about, g.Approval)
 }
 
 // requirement says what the rule of the destination has now.
-func (a Approvals) requirement(ctx context.Context, g Given, to registry.Environment, r registry.Release) (*registry.Requirement, error) {
+func (a Approvals) requirement(ctx context.Context, g Given, to policy.Environment, r artifact.Release) (*policy.Requirement, error) {
 	if to.Approvals.Count == 0 {
 		return nil, nil
 	}
@@ -168,8 +174,8 @@ func (a Approvals) requirement(ctx context.Context, g Given, to registry.Environ
 	if err != nil {
 		return nil, err
 	}
-	policy := to.Policy()
-	policy.Promotion = registry.PromotionContext{Resource: g.Approval.ResourceURI, Now: a.Now()}
-	requirement := policy.CheckApprovals(r, claims)
+	demands := to.Policy()
+	demands.Promotion = policy.PromotionContext{Resource: g.Approval.ResourceURI, Now: a.Now()}
+	requirement := demands.CheckApprovals(r, claims)
 	return &requirement, nil
 }

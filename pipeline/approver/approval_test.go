@@ -8,13 +8,16 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // asking is prod that asks for an approval, and lets two requirements be skipped.
-func asking(prod *registry.Environment) {
+func asking(prod *policy.Environment) {
 	prod.Approvals.Count = 1
-	prod.BreakGlass = []string{registry.RequireParity, registry.RequireNoLooser}
+	prod.BreakGlass = []string{policy.RequireParity, policy.RequireNoLooser}
 }
 
 func approve(release string) approver.Request {
@@ -40,7 +43,7 @@ func TestGive(t *testing.T) {
 	if given.Requirement == nil || !given.Requirement.Met {
 		t.Errorf("requirement %+v, want one that is met by this approval", given.Requirement)
 	}
-	w.approved(t, release, registry.ApprovalStands)
+	w.approved(t, release, evidence.ApprovalStands)
 
 	req = approve(string(release.Digest))
 	req.Withdraw = true
@@ -48,19 +51,19 @@ func TestGive(t *testing.T) {
 	if !back.Approval.ExpiresOn.IsZero() || back.Requirement == nil || back.Requirement.Met {
 		t.Errorf("after the withdrawal: %+v, want no expiry and a requirement that is not met", back)
 	}
-	w.approved(t, release, registry.ApprovalWithdrawn)
+	w.approved(t, release, evidence.ApprovalWithdrawn)
 	_, err := w.approvals().Give(t.Context(), req)
 	wantError(t, "a second withdrawal", err, registry.CodeNotFound, "no approval of vision/digits 1.0.0 for prod stands")
 }
 
 // approved wants one approval of a release in staging, in a state.
-func (w *world) approved(t *testing.T, r registry.Release, want registry.ApprovalState) {
+func (w *world) approved(t *testing.T, r artifact.Release, want evidence.ApprovalState) {
 	t.Helper()
 	claims, _, err := w.Claims(t.Context(), "staging", r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := registry.Approvals(r, claims, time.Now()); len(all) != 1 || all[0].State != want {
+	if all := evidence.Approvals(r, claims, time.Now()); len(all) != 1 || all[0].State != want {
 		t.Errorf("approvals %+v, want one that is %s", all, want)
 	}
 }
@@ -101,7 +104,7 @@ func TestBreakGlass(t *testing.T) {
 	w := setup(t, asking)
 	release := w.Build(t, registrytest.Build{})
 	req := approve("")
-	req.Expires, req.BreakGlass = time.Hour, []string{registry.RequireParity}
+	req.Expires, req.BreakGlass = time.Hour, []string{policy.RequireParity}
 	given := must[approver.Given](t)(w.approvals().Give(t.Context(), req))
 	b := given.BreakGlass
 	if b == nil || given.Requirement != nil || given.Evidence == "" {
@@ -131,11 +134,11 @@ func TestBreakGlass(t *testing.T) {
 // A break-glass statement names the head of the destination, if there is one.
 func TestBreakGlassReplacesTheHead(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(prod *registry.Environment) { prod.BreakGlass = []string{registry.RequireParity} })
+	w := setup(t, func(prod *policy.Environment) { prod.BreakGlass = []string{policy.RequireParity} })
 	head := w.Promoted(t, registrytest.Build{})
 	w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "second"})
 	req := approve("1.1.0")
-	req.Expires, req.BreakGlass = time.Hour, []string{registry.RequireParity}
+	req.Expires, req.BreakGlass = time.Hour, []string{policy.RequireParity}
 	given := must[approver.Given](t)(w.approvals().Give(t.Context(), req))
 	if got := given.BreakGlass.Replaces.SHA256(); got != head.Digest {
 		t.Errorf("the statement replaces %s, want the head %s", got, head.Digest)
@@ -150,10 +153,10 @@ func TestBreakGlassRefuses(t *testing.T) {
 		skip    string
 		says    string
 	}{
-		"nothing may be skipped": {nil, registry.RequireParity, `prod does not let "parity" be skipped: none`},
-		"another may be skipped": {[]string{registry.RequireNoLooser, registry.RequireParity}, "approvals", `"approvals" be skipped: no-looser, parity`},
+		"nothing may be skipped": {nil, policy.RequireParity, `prod does not let "parity" be skipped: none`},
+		"another may be skipped": {[]string{policy.RequireNoLooser, policy.RequireParity}, "approvals", `"approvals" be skipped: no-looser, parity`},
 	} {
-		w := setup(t, func(prod *registry.Environment) { prod.BreakGlass = c.allowed })
+		w := setup(t, func(prod *policy.Environment) { prod.BreakGlass = c.allowed })
 		w.Build(t, registrytest.Build{})
 		req := approve("")
 		req.Expires, req.BreakGlass = time.Hour, []string{c.skip}
@@ -163,13 +166,13 @@ func TestBreakGlassRefuses(t *testing.T) {
 	w := setup(t, asking)
 	w.Build(t, registrytest.Build{})
 	req := approve("")
-	req.BreakGlass = []string{registry.RequireParity}
+	req.BreakGlass = []string{policy.RequireParity}
 	_, err := w.approvals().Give(t.Context(), req)
 	wantError(t, "without an expiry", err, registry.CodeInvalid, "want it to expire")
 	req.Expires = time.Hour
 	byService := w.approvals()
-	byService.Attest = func(context.Context, registry.AttestRequest) (registry.Attested, error) {
-		return registry.Attested{}, nil
+	byService.Attest = func(context.Context, evidence.AttestRequest) (evidence.Attested, error) {
+		return evidence.Attested{}, nil
 	}
 	_, err = byService.Give(t.Context(), req)
 	wantError(t, "by the service", err, registry.CodeInvalid, "break-glass needs the key of an approver")
@@ -183,12 +186,12 @@ func TestGiveByTheService(t *testing.T) {
 	t.Parallel()
 	w := setup(t, asking)
 	release := w.Build(t, registrytest.Build{})
-	var asked []registry.AttestRequest
-	person := registry.Person{Issuer: "https://issuer.example", Subject: "1"}
+	var asked []evidence.AttestRequest
+	person := evidence.Person{Issuer: "https://issuer.example", Subject: "1"}
 	a := w.approvals()
-	a.Attest = func(_ context.Context, r registry.AttestRequest) (registry.Attested, error) {
+	a.Attest = func(_ context.Context, r evidence.AttestRequest) (evidence.Attested, error) {
 		asked = append(asked, r)
-		return registry.Attested{Evidence: release.Limits, Person: person}, nil
+		return evidence.Attested{Evidence: release.Limits, Person: person}, nil
 	}
 	req := approve("")
 	req.Expires, req.Accepts = time.Hour, []string{"a line"}
@@ -196,7 +199,7 @@ func TestGiveByTheService(t *testing.T) {
 	if given.Evidence != release.Limits || given.Approval.Person == nil || *given.Approval.Person != person {
 		t.Errorf("given %+v, want the evidence and the person of the answer", given)
 	}
-	want := registry.AttestRequest{Kind: registry.AttestApproval, Environment: "prod", Model: registrytest.Model, Release: release.Digest,
+	want := evidence.AttestRequest{Kind: evidence.AttestApproval, Environment: "prod", Model: registrytest.Model, Release: release.Digest,
 		Comment: "tried it", Expires: given.Approval.ExpiresOn, Accepts: req.Accepts}
 	if len(asked) != 1 || !slices.Equal(asked[0].Accepts, want.Accepts) || !asked[0].Expires.Equal(want.Expires) || asked[0].Expires.IsZero() ||
 		asked[0].Kind != want.Kind || asked[0].Environment != "prod" || asked[0].Release != want.Release || asked[0].Comment != want.Comment {
@@ -204,11 +207,11 @@ func TestGiveByTheService(t *testing.T) {
 	}
 	must[approver.Given](t)(w.approvals().Give(t.Context(), approve(""))) // with a key, so that there is something to withdraw
 	must[approver.Given](t)(a.Give(t.Context(), approver.Request{Environment: "prod", Model: registrytest.Model, Comment: "x", Withdraw: true}))
-	if asked[1].Kind != registry.AttestWithdrawal {
+	if asked[1].Kind != evidence.AttestWithdrawal {
 		t.Errorf("the service was asked %+v, want a withdrawal", asked[1])
 	}
-	a.Attest = func(context.Context, registry.AttestRequest) (registry.Attested, error) {
-		return registry.Attested{}, registry.Errorf(registry.CodeForbidden, "you are not listed")
+	a.Attest = func(context.Context, evidence.AttestRequest) (evidence.Attested, error) {
+		return evidence.Attested{}, registry.Errorf(registry.CodeForbidden, "you are not listed")
 	}
 	_, err := a.Give(t.Context(), req)
 	wantError(t, "who may not", err, registry.CodeForbidden, "you are not listed")
@@ -260,7 +263,7 @@ func TestGiveFails(t *testing.T) {
 	}
 	w.failing("", "", "")
 	claims, _, err := w.Claims(t.Context(), "staging", release)
-	if err != nil || len(registry.Approvals(release, claims, time.Now())) != 1 {
+	if err != nil || len(evidence.Approvals(release, claims, time.Now())) != 1 {
 		t.Errorf("claims %+v, error %v, want the one approval that was attached", claims, err)
 	}
 }

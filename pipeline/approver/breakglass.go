@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // breakGlass makes the statement of a request that names requirements to skip. Errors: CodeInvalid if
 // the environment does not let them be skipped.
-func (a Approvals) breakGlass(ctx context.Context, req Request, to registry.Environment, given *Given) error {
+func (a Approvals) breakGlass(ctx context.Context, req Request, to policy.Environment, given *Given) error {
 	for _, name := range req.BreakGlass {
 		if !slices.Contains(to.BreakGlass, name) {
 			allowed := "none"
@@ -25,12 +27,12 @@ func (a Approvals) breakGlass(ctx context.Context, req Request, to registry.Envi
 	if err != nil {
 		return err
 	}
-	b := registry.BreakGlass{
+	b := evidence.BreakGlass{
 		ResourceURI: given.Approval.ResourceURI, Skips: req.BreakGlass, Comment: req.Comment,
 		ApprovedOn: given.Approval.ApprovedOn, ExpiresOn: given.Approval.ExpiresOn,
 	}
 	for _, h := range heads {
-		b.Replaces = registry.NewDigestSet(h.Release)
+		b.Replaces = evidence.NewDigestSet(h.Release)
 	}
 	given.BreakGlass = &b
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Find lists the places of a release or an engine, by environment in the order of the chain,
@@ -94,7 +95,7 @@ func (q Quarantiner) holds(ctx context.Context, environment,
 	r, err := q.Registry.Release(ctx, environment, model, string(release))
 	if registry.IsUnreadable(err) && release == subject {
 		return Place{Environment: environment, Model: model, Version: tag, Release: release,
-			Subject: registry.Subject{Name: "release", Digest: release, Index: true}}, true, nil
+			Subject: artifact.Subject{Name: "release", Digest: release, Index: true}}, true, nil
 	}
 	if registry.IsUnreadable(err) {
 		if q.Unread != nil {
@@ -106,7 +107,7 @@ func (q Quarantiner) holds(ctx context.Context, environment,
 		return Place{}, false, err
 	}
 	subjects := r.Subjects()
-	i := slices.IndexFunc(subjects, func(s registry.Subject) bool { return s.Digest == subject })
+	i := slices.IndexFunc(subjects, func(s artifact.Subject) bool { return s.Digest == subject })
 	if i < 0 {
 		return Place{}, false, nil
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // AddNodes adds to each place the nodes that report that they have what was attached to. An older service lists none.
-func (q Quarantiner) AddNodes(ctx context.Context, attached []Attached, from registry.NodeReporter) error {
+func (q Quarantiner) AddNodes(ctx context.Context, attached []Attached, from storage.NodeReporter) error {
 	for i, a := range attached {
 		reports, err := nodesOf(ctx, from, a.Environment, a.Model)
 		if err != nil {
@@ -23,18 +25,18 @@ func (q Quarantiner) AddNodes(ctx context.Context, attached []Attached, from reg
 }
 
 // nodesOf lists reports, and those of nodes that fell silent: whoever makes a node say nothing must not take it off the list.
-func nodesOf(ctx context.Context, from registry.NodeReporter, environment, model string) ([]registry.NodeReport, error) {
-	reports, err := registry.AllNodeReports(ctx, from, environment, model)
+func nodesOf(ctx context.Context, from storage.NodeReporter, environment, model string) ([]storage.NodeReport, error) {
+	reports, err := storage.AllNodeReports(ctx, from, environment, model)
 	if err != nil {
 		return nil, err
 	}
-	silent, err := registry.AllSilentNodes(ctx, from, environment, model)
+	silent, err := storage.AllSilentNodes(ctx, from, environment, model)
 	return append(reports, silent...), err
 }
 
 // addNodes adds the nodes of an environment that report an engine which is restricted, at a head or not. A release that is no
 // longer there, or that cannot be read, counts as restricted: nothing says what it was made from.
-func (r Restricter) addNodes(ctx context.Context, signed registry.SignedRestrictions, out *Restricted) error {
+func (r Restricter) addNodes(ctx context.Context, signed restriction.SignedRestrictions, out *Restricted) error {
 	reports, err := nodesOf(ctx, r.Nodes, signed.Environment, "")
 	if err != nil {
 		return err
@@ -61,8 +63,8 @@ func (r Restricter) addNodes(ctx context.Context, signed registry.SignedRestrict
 }
 
 // restrictedEngines lists the restricted engines of the release of a report.
-func (r Restricter) restrictedEngines(ctx context.Context, signed registry.SignedRestrictions,
-	n registry.NodeReport) (map[registry.Digest]bool, error) {
+func (r Restricter) restrictedEngines(ctx context.Context, signed restriction.SignedRestrictions,
+	n storage.NodeReport) (map[registry.Digest]bool, error) {
 	release, err := r.Registry.Release(ctx, n.Environment, n.Model, string(n.Release))
 	if err != nil {
 		return nil, err

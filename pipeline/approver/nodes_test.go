@@ -6,21 +6,23 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // reporter has reports that count, and those of silent nodes; err is what a service says of the latter.
 type reporter struct {
-	registry.NodeReporter
-	counts, silent []registry.NodeReport
+	storage.NodeReporter
+	counts, silent []storage.NodeReport
 	err            error
 }
 
-func (r reporter) NodeReports(context.Context, string, string, string, int) (registry.Page[registry.NodeReport], error) {
-	return registry.Page[registry.NodeReport]{Items: r.counts}, nil
+func (r reporter) NodeReports(context.Context, string, string, string, int) (storage.Page[storage.NodeReport], error) {
+	return storage.Page[storage.NodeReport]{Items: r.counts}, nil
 }
 
-func (r reporter) SilentNodes(context.Context, string, string, string, int) (registry.Page[registry.NodeReport], error) {
-	return registry.Page[registry.NodeReport]{Items: r.silent}, r.err
+func (r reporter) SilentNodes(context.Context, string, string, string, int) (storage.Page[storage.NodeReport], error) {
+	return storage.Page[storage.NodeReport]{Items: r.silent}, r.err
 }
 
 // A quarantine lists the nodes that have the release, also those that fell silent, and no other.
@@ -28,8 +30,8 @@ func TestQuarantineListsSilentNodes(t *testing.T) {
 	t.Parallel()
 	const bad, good = registry.Digest("sha256:00"), registry.Digest("sha256:11")
 	from := reporter{
-		counts: []registry.NodeReport{{Node: "a", Release: bad, Engine: good}, {Node: "b", Release: good, Engine: good}},
-		silent: []registry.NodeReport{{Node: "c", Release: good, Engine: bad, Silent: true}, {Node: "d", Release: good, Silent: true}},
+		counts: []storage.NodeReport{{Node: "a", Release: bad, Engine: good}, {Node: "b", Release: good, Engine: good}},
+		silent: []storage.NodeReport{{Node: "c", Release: good, Engine: bad, Silent: true}, {Node: "d", Release: good, Silent: true}},
 	}
 	for name, c := range map[string]struct {
 		err  error
@@ -41,7 +43,7 @@ func TestQuarantineListsSilentNodes(t *testing.T) {
 	} {
 		from := from
 		from.err = c.err
-		attached := []approver.Attached{{Place: approver.Place{Environment: "prod", Model: "m", Subject: registry.Subject{Digest: bad}}}}
+		attached := []approver.Attached{{Place: approver.Place{Environment: "prod", Model: "m", Subject: artifact.Subject{Digest: bad}}}}
 		err := approver.Quarantiner{}.AddNodes(t.Context(), attached, from)
 		got := ""
 		for _, r := range attached[0].Nodes {

@@ -8,23 +8,29 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Registry is the part of [registry.Interface] that this package needs.
+// Registry is the part of [api.Interface] that this package needs.
 type Registry interface {
-	registry.Inspector
-	registry.Lister
-	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
-	Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error)
-	registry.HistoryReader
+	api.Inspector
+	api.Lister
+	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
+	Attach(ctx context.Context, a api.Attachment) (registry.Digest, error)
+	history.HistoryReader
 }
 
 // Quarantiner signs and attaches quarantines. All fields but Unread are required.
 type Quarantiner struct {
 	Registry     Registry
-	Environments registry.Environments
-	Sign         registry.SignEvidence // asked for the approver's role
-	Now          registry.Clock
+	Environments policy.Environments
+	Sign         storage.SignEvidence // asked for the approver's role
+	Now          storage.Clock
 	Unread       func(Unread) // called for each release that cannot be read; may be nil
 }
 
@@ -34,7 +40,7 @@ type Place struct {
 	Model       string           `json:"model"`
 	Version     string           `json:"version"` // tag of the release
 	Release     registry.Digest  `json:"release"`
-	Subject     registry.Subject `json:"-"`
+	Subject     artifact.Subject `json:"-"`
 	// Head is true if the release is the head of the environment.
 	Head bool `json:"head"`
 }
@@ -44,7 +50,7 @@ type Attached struct {
 	Place
 	Evidence registry.Digest `json:"evidence"` // of the bundle's manifest
 	// Nodes report that they have what it is about ([Quarantiner.AddNodes]).
-	Nodes []registry.NodeReport `json:"nodes,omitempty"`
+	Nodes []storage.NodeReport `json:"nodes,omitempty"`
 }
 
 // Set puts the subject of places into quarantine: one signed statement, attached in each. The
@@ -52,8 +58,8 @@ type Attached struct {
 // before an error is returned with it; the same call again does the rest. Errors: CodeInvalid
 // without a place or a reason; CodeUnavailable without an approver's key; those of Attach.
 func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]Attached, error) {
-	return q.attach(ctx, places, func(about registry.StatementSubject, now time.Time) ([]byte, error) {
-		return registry.NewQuarantine(about, reason, now)
+	return q.attach(ctx, places, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
+		return evidence.NewQuarantine(about, reason, now)
 	})
 }
 
@@ -74,8 +80,8 @@ func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([
 	if len(there) == 0 {
 		return nil, registry.Errorf(registry.CodeNotFound, "nothing to lift: no quarantine stands")
 	}
-	return q.attach(ctx, there, func(about registry.StatementSubject, now time.Time) ([]byte, error) {
-		return registry.NewQuarantineLift(about, reason, now, unique(lifts)...)
+	return q.attach(ctx, there, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
+		return evidence.NewQuarantineLift(about, reason, now, unique(lifts)...)
 	})
 }
 
@@ -90,7 +96,7 @@ func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, 
 		return nil, err
 	}
 	var bundles []registry.Digest
-	for _, c := range registry.Quarantines(r, claims, p.Subject.Digest) {
+	for _, c := range evidence.Quarantines(r, claims, p.Subject.Digest) {
 		bundles = append(bundles, c.Bundle)
 	}
 	return bundles, nil
@@ -98,22 +104,22 @@ func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, 
 
 // attach signs the result of statement, once, and attaches it at every place.
 func (q Quarantiner) attach(ctx context.Context, places []Place,
-	statement func(registry.StatementSubject, time.Time) ([]byte, error)) ([]Attached, error) {
+	statement func(evidence.StatementSubject, time.Time) ([]byte, error)) ([]Attached, error) {
 	if len(places) == 0 {
 		return nil, registry.Errorf(registry.CodeInvalid, "quarantine: no place to attach it")
 	}
-	about := registry.StatementSubject{Name: places[0].Model, Digest: registry.NewDigestSet(places[0].Subject.Digest)}
+	about := evidence.StatementSubject{Name: places[0].Model, Digest: evidence.NewDigestSet(places[0].Subject.Digest)}
 	signed, err := statement(about, q.Now())
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := q.Sign(ctx, registry.RoleApprover, signed)
+	bundle, err := q.Sign(ctx, evidence.RoleApprover, signed)
 	if err != nil {
 		return nil, err
 	}
 	var attached []Attached
 	for _, p := range places {
-		d, err := q.Registry.Attach(ctx, registry.Attachment{
+		d, err := q.Registry.Attach(ctx, api.Attachment{
 			Environment: p.Environment, Model: p.Model, Release: p.Release, Subject: p.Subject.Digest, Bundle: bundle,
 		})
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -136,10 +138,10 @@ func TestQuarantineAndLift(t *testing.T) {
 }
 
 // standing wants a number of quarantines of a subject in an environment.
-func (w *world) standing(t *testing.T, environment string, r registry.Release, subject registry.Digest, want int) {
+func (w *world) standing(t *testing.T, environment string, r artifact.Release, subject registry.Digest, want int) {
 	t.Helper()
 	claims, _, err := w.Claims(t.Context(), environment, r)
-	if got := len(registry.Quarantines(r, claims, subject)); err != nil || got != want {
+	if got := len(evidence.Quarantines(r, claims, subject)); err != nil || got != want {
 		t.Errorf("%s has %d quarantines, error %v, want %d", environment, got, err, want)
 	}
 }

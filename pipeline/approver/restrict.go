@@ -6,28 +6,32 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Restricter signs restriction lists and puts them in force. All fields but Nodes are required.
 type Restricter struct {
 	Registry interface {
 		Registry
-		Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error)
-		Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error)
+		Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error)
+		Restrict(ctx context.Context, environment string, bundle []byte) (restriction.SignedRestrictions, error)
 	}
-	Environments registry.Environments
-	NodeTypes    registry.NodeTypes    // those that may lose their engine
-	Sign         registry.SignEvidence // asked for the approver's role
-	Nodes        registry.NodeReporter // nodes that may have what is restricted; nil: none report
+	Environments policy.Environments
+	NodeTypes    storage.NodeTypes    // those that may lose their engine
+	Sign         storage.SignEvidence // asked for the approver's role
+	Nodes        storage.NodeReporter // nodes that may have what is restricted; nil: none report
 	Key          func(ctx context.Context) (id string, err error)
-	Now          registry.Clock
+	Now          storage.Clock
 }
 
 // Change is what is restricted, and what no longer is.
 type Change struct {
 	Environment string // empty: every environment
 	Reason      string
-	Add, Lift   []registry.Restriction // without reason, time and approver
+	Add, Lift   []evidence.Restriction // without reason, time and approver
 	// Again signs the list even if nothing changes, so that another key vouches for it.
 	Again bool
 }
@@ -38,10 +42,10 @@ type Restricted struct {
 	Counter     int64                  `json:"counter"`        // of the list; 0 without one
 	List        registry.Digest        `json:"list,omitempty"` // digest of its bundle
 	Signer      string                 `json:"signer,omitempty"`
-	InForce     []registry.Restriction `json:"inForce"`
+	InForce     []evidence.Restriction `json:"inForce"`
 	Heads       []RestrictedHead       `json:"heads"`
 	// Nodes report that they have an engine that is restricted, of a head or of another release.
-	Nodes []registry.NodeReport `json:"nodes,omitempty"`
+	Nodes []storage.NodeReport `json:"nodes,omitempty"`
 	// Unread lists the releases at a head or on a node that cannot be read. The registry gives them to no node. Do not use them.
 	Unread []Unread `json:"unread,omitempty"`
 }
@@ -128,7 +132,7 @@ func (r Restricter) mayLift(ctx context.Context, names []string, c Change) error
 		if err != nil {
 			return err
 		}
-		left = slices.DeleteFunc(left, func(l registry.Restriction) bool { return inForce(signed, l) })
+		left = slices.DeleteFunc(left, func(l evidence.Restriction) bool { return inForce(signed, l) })
 	}
 	if len(left) > 0 {
 		return registry.Errorf(registry.CodeNotFound, "nothing to lift: %s is not restricted; mlpromote quarantine list shows what is", left[0])
@@ -138,14 +142,14 @@ func (r Restricter) mayLift(ctx context.Context, names []string, c Change) error
 
 // change signs and submits the next list of an environment. If another list came first, it reads
 // that and tries again.
-func (r Restricter) change(ctx context.Context, environment string, c Change) (registry.SignedRestrictions, error) {
+func (r Restricter) change(ctx context.Context, environment string, c Change) (restriction.SignedRestrictions, error) {
 	for try := 1; ; try++ {
 		current, err := r.Registry.Restrictions(ctx, environment)
 		if err != nil {
 			return current, err
 		}
-		add := slices.DeleteFunc(slices.Clone(c.Add), func(a registry.Restriction) bool { return inForce(current, a) })
-		lift := slices.DeleteFunc(slices.Clone(c.Lift), func(l registry.Restriction) bool { return !inForce(current, l) })
+		add := slices.DeleteFunc(slices.Clone(c.Add), func(a evidence.Restriction) bool { return inForce(current, a) })
+		lift := slices.DeleteFunc(slices.Clone(c.Lift), func(l evidence.Restriction) bool { return !inForce(current, l) })
 		if len(add)+len(lift) == 0 && !(c.Again && current.Digest != "") {
 			return current, nil
 		}
@@ -161,7 +165,7 @@ func (r Restricter) change(ctx context.Context, environment string, c Change) (r
 }
 
 // next signs the list that follows the current one.
-func (r Restricter) next(ctx context.Context, current registry.SignedRestrictions, reason string, add, lift []registry.Restriction) ([]byte, error) {
+func (r Restricter) next(ctx context.Context, current restriction.SignedRestrictions, reason string, add, lift []evidence.Restriction) ([]byte, error) {
 	key, err := r.Key(ctx)
 	if err != nil {
 		return nil, err
@@ -170,13 +174,13 @@ func (r Restricter) next(ctx context.Context, current registry.SignedRestriction
 	if err != nil {
 		return nil, err
 	}
-	statement, err := registry.NewRestrictionList(list)
+	statement, err := evidence.NewRestrictionList(list)
 	if err != nil {
 		return nil, err
 	}
-	return r.Sign(ctx, registry.RoleApprover, statement)
+	return r.Sign(ctx, evidence.RoleApprover, statement)
 }
 
-func inForce(s registry.SignedRestrictions, r registry.Restriction) bool {
-	return slices.ContainsFunc(s.InForce, func(there registry.Restriction) bool { return there.String() == r.String() })
+func inForce(s restriction.SignedRestrictions, r evidence.Restriction) bool {
+	return slices.ContainsFunc(s.InForce, func(there evidence.Restriction) bool { return there.String() == r.String() })
 }

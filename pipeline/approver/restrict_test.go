@@ -9,11 +9,14 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-func limits(r registry.Release) []registry.Restriction {
-	return []registry.Restriction{{Kind: registry.RestrictOperator, Digest: r.Limits}}
+func limits(r artifact.Release) []evidence.Restriction {
+	return []evidence.Restriction{{Kind: evidence.RestrictOperator, Digest: r.Limits}}
 }
 
 // putNode registers a node type.
@@ -92,7 +95,7 @@ func TestLiftRestriction(t *testing.T) {
 	wantError(t, "in the other environment", err, registry.CodeNotFound, "is not restricted")
 	all := must[[]approver.Restricted](t)(w.restricter().Change(t.Context(), approver.Change{
 		Reason: "cleared", Lift: registrytest.SourceOf(release), Add: limits(release)}))
-	if all[0].Counter != 1 || all[1].Counter != 2 || len(all[1].InForce) != 1 || all[1].InForce[0].Kind != registry.RestrictOperator {
+	if all[0].Counter != 1 || all[1].Counter != 2 || len(all[1].InForce) != 1 || all[1].InForce[0].Kind != evidence.RestrictOperator {
 		t.Errorf("lifted %+v, want the library restricted in both, and the source in none", all)
 	}
 	must[[]approver.Restricted](t)(w.restricter().Change(t.Context(), approver.Change{Environment: "prod", Reason: "cleared", Lift: limits(release)}))
@@ -116,7 +119,7 @@ func TestRestrictFails(t *testing.T) {
 	wantError(t, "no environment", change(approver.Change{Environment: "moon", Reason: "x", Add: add}), registry.CodeNotFound, "moon")
 	_, err := w.restricter().List(t.Context(), "moon")
 	wantError(t, "a list of no environment", err, registry.CodeNotFound, "moon")
-	if err := change(approver.Change{Environment: "prod", Reason: "x", Add: []registry.Restriction{{Kind: "colour"}}}); !registry.HasCode(err, registry.CodeInvalid) {
+	if err := change(approver.Change{Environment: "prod", Reason: "x", Add: []evidence.Restriction{{Kind: "colour"}}}); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("a kind that does not exist: error %v", err)
 	}
 	w.failing("restrict", "staging", registry.CodeTrust)
@@ -170,7 +173,7 @@ func TestRestrictAfterAnotherList(t *testing.T) {
 			}
 			return nil
 		}
-		subject := []registry.Restriction{{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: fmt.Sprintf("<1.%d.0", losses)}}
+		subject := []evidence.Restriction{{Kind: evidence.RestrictToolchain, Toolchain: "onnxruntime", Versions: fmt.Sprintf("<1.%d.0", losses)}}
 		_, err := w.restricter().Change(t.Context(), approver.Change{Environment: "prod", Reason: "recalled", Add: subject})
 		if registry.CodeOf(err) != want && (err != nil || want != "") {
 			t.Errorf("after %d other lists: error %v, want code %q", losses, err, want)
@@ -206,9 +209,9 @@ func TestRestrictReadsTheListAgain(t *testing.T) {
 }
 
 // broken are node types that cannot be listed.
-type broken struct{ registry.NodeTypes }
+type broken struct{ storage.NodeTypes }
 
-func (broken) List(context.Context, string, int) ([]registry.Named[registry.Node], error) {
+func (broken) List(context.Context, string, int) ([]registry.Named[artifact.Node], error) {
 	return nil, registry.Errorf(registry.CodeUnavailable, "no node types")
 }
 
@@ -226,8 +229,8 @@ func TestRestrictedNodeTypes(t *testing.T) {
 	if err := w.nodeTypes.Put(t.Context(), "arm", other); err != nil {
 		t.Fatal(err)
 	}
-	old := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: "<1.30.0"}
-	all, err := w.restricter().Change(t.Context(), approver.Change{Environment: "staging", Reason: "recalled", Add: []registry.Restriction{old}})
+	old := evidence.Restriction{Kind: evidence.RestrictToolchain, Toolchain: "onnxruntime", Versions: "<1.30.0"}
+	all, err := w.restricter().Change(t.Context(), approver.Change{Environment: "staging", Reason: "recalled", Add: []evidence.Restriction{old}})
 	if err != nil || len(all[0].Heads) != 1 || len(all[0].Heads[0].Engines) != 1 {
 		t.Fatalf("restricted %+v, error %v, want one engine", all, err)
 	}
@@ -254,19 +257,19 @@ func TestRestrictedNodes(t *testing.T) {
 		}
 	}
 	gone := registry.Digest("sha256:" + strings.Repeat("00", 32))
-	report := func(name string, r, e registry.Digest) registry.NodeReport {
-		return registry.NodeReport{Node: name, Environment: "prod", Model: registrytest.Model, Release: r, Engine: e}
+	report := func(name string, r, e registry.Digest) storage.NodeReport {
+		return storage.NodeReport{Node: name, Environment: "prod", Model: registrytest.Model, Release: r, Engine: e}
 	}
-	w.nodes = []registry.NodeReport{report("a", release.Digest, bad.Digest), report("b", release.Digest, good.Digest),
+	w.nodes = []storage.NodeReport{report("a", release.Digest, bad.Digest), report("b", release.Digest, good.Digest),
 		report("c", gone, good.Digest), report("d", release.Digest, bad.Digest)}
-	old := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime", Versions: "<1.30.0"}
+	old := evidence.Restriction{Kind: evidence.RestrictToolchain, Toolchain: "onnxruntime", Versions: "<1.30.0"}
 	names := func(r approver.Restricted) (all string) {
 		for _, n := range r.Nodes {
 			all += n.Node
 		}
 		return all
 	}
-	all := must[[]approver.Restricted](t)(w.restricter().Change(t.Context(), approver.Change{Reason: "recalled", Add: []registry.Restriction{old}}))
+	all := must[[]approver.Restricted](t)(w.restricter().Change(t.Context(), approver.Change{Reason: "recalled", Add: []evidence.Restriction{old}}))
 	if got := names(all[1]); got != "acd" || names(all[0]) != "" || len(all[1].Unread) != 0 {
 		t.Errorf("nodes %q and %q, unread %+v, want acd in prod, and nothing unread: a release that is gone is not damaged", got, names(all[0]), all[1].Unread)
 	}
@@ -289,8 +292,8 @@ func TestRestrictedNodesOfOlderReleases(t *testing.T) {
 	w := setup(t, nil)
 	older := w.promoted(t, registrytest.Build{})
 	head := w.promoted(t, registrytest.Build{Version: "1.1.0", Salt: "second"})
-	for _, r := range []registry.Release{older, head} {
-		w.nodes = append(w.nodes, registry.NodeReport{Node: r.Version, Environment: "prod", Model: registrytest.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
+	for _, r := range []artifact.Release{older, head} {
+		w.nodes = append(w.nodes, storage.NodeReport{Node: r.Version, Environment: "prod", Model: registrytest.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
 	}
 	change := approver.Change{Environment: "prod", Reason: "recalled", Add: registrytest.SourceOf(older)}
 	all := must[[]approver.Restricted](t)(w.restricter().Change(t.Context(), change))[0]
@@ -323,11 +326,11 @@ func TestRestrictReadsAllNodeTypes(t *testing.T) {
 	t.Parallel()
 	w := setup(t, nil)
 	release := w.Build(t, registrytest.Build{})
-	for i := range registry.MaxPage + 1 {
+	for i := range storage.MaxPage + 1 {
 		w.putNode(t, fmt.Sprintf("type-%04d", i), "v4")
 	}
 	all := must[[]approver.Restricted](t)(w.restricter().Change(t.Context(), approver.Change{Environment: "staging", Reason: "x", Add: registrytest.SourceOf(release)}))
-	if got := len(all[0].Heads[0].NodeTypes); got != registry.MaxPage+1 {
-		t.Errorf("%d node types lose their engine, want %d", got, registry.MaxPage+1)
+	if got := len(all[0].Heads[0].NodeTypes); got != storage.MaxPage+1 {
+		t.Errorf("%d node types lose their engine, want %d", got, storage.MaxPage+1)
 	}
 }

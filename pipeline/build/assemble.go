@@ -15,6 +15,10 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -22,7 +26,7 @@ import (
 // AssembleResult is the release that parts made, or what is missing for it.
 type AssembleResult struct {
 	Ref       registry.Ref      `json:"-"`
-	Release   registry.Release  `json:"release"`
+	Release   artifact.Release  `json:"release"`
 	Unchanged bool              `json:"unchanged"` // the environment had this release
 	Attached  int               `json:"attached"`
 	Parts     []registry.Digest `json:"parts,omitempty"`
@@ -75,7 +79,7 @@ func assemble(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, beg
 	if err := inspect(ctx, env, wanted, engines, w.Scratch); err != nil {
 		return result, err
 	}
-	if err := env.UseKey(ctx, registry.RoleBuilder, wanted.environment, wanted.common.Model); err != nil {
+	if err := env.UseKey(ctx, evidence.RoleBuilder, wanted.environment, wanted.common.Model); err != nil {
 		return result, err
 	}
 	node, err := env.Node(ctx, nil)
@@ -99,7 +103,7 @@ func assemble(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, beg
 	if result.Attached, err = attest(ctx, b, wanted.environment, stored{Release: result.Release}); err != nil {
 		return result, err
 	}
-	head, err := env.Registry.Publish(ctx, registry.Publication{Model: whole.plan.Model, Release: result.Release.Digest})
+	head, err := env.Registry.Publish(ctx, api.Publication{Model: whole.plan.Model, Release: result.Release.Digest})
 	result.Ref = registry.Ref{Environment: wanted.environment, Model: whole.plan.Model, Tag: head.Version, Digest: result.Release.Digest}
 	return result, err
 }
@@ -132,7 +136,7 @@ func inspect(ctx context.Context, env *run.Env, wanted wantedParts, engines map[
 }
 
 // readWanted reads what the spec names, what its parts have in common, and where the spec comes from.
-func readWanted(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker) (ingest.Inputs, wantedParts, *registry.Origin, error) {
+func readWanted(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker) (ingest.Inputs, wantedParts, *evidence.Origin, error) {
 	model, err := ingest.ImportSource(ctx, env, s, w)
 	if err != nil {
 		return ingest.Inputs{}, wantedParts{}, nil, err
@@ -162,7 +166,7 @@ type joined struct {
 	plan    plan.Plan
 	parts   []registry.Digest // that have its engines, in order
 	sources registry.Digest   // of the first part
-	engines []registry.PartRef
+	engines []storage.PartRef
 }
 
 // putTogether finds the plan that parts have together, and their engines in the order of the spec.
@@ -183,7 +187,7 @@ func (w wantedParts) putTogether(engines map[string]chosen) (joined, error) {
 		at := slices.IndexFunc(c.part.said.Engines, func(e plan.Engine) bool { return e.Label() == r.Label() })
 		used.Engines = append(used.Engines, c.part.said.Engines[at])
 		byPart[d] = used
-		all.engines = append(all.engines, registry.PartRef{Role: registry.PartEngine, Digest: c.engine.Digest, Size: c.engine.Size})
+		all.engines = append(all.engines, storage.PartRef{Role: artifact.PartEngine, Digest: c.engine.Digest, Size: c.engine.Size})
 	}
 	slices.Sort(all.parts)
 	var used []plan.Part
@@ -196,20 +200,20 @@ func (w wantedParts) putTogether(engines map[string]chosen) (joined, error) {
 }
 
 // pushAssembled stores limits, interface and index. An engine that names others is refused.
-func pushAssembled(ctx context.Context, b making, all joined) (registry.Release, error) {
+func pushAssembled(ctx context.Context, b making, all joined) (artifact.Release, error) {
 	repository := registry.Repository(b.parts.environment, b.Plan.Model)
-	limits, err := pushDocument(ctx, b, repository, registry.PartLimits, b.Plan.Limits)
+	limits, err := pushDocument(ctx, b, repository, artifact.PartLimits, b.Plan.Limits)
 	if err != nil {
-		return registry.Release{}, err
+		return artifact.Release{}, err
 	}
-	iface, err := pushDocument(ctx, b, repository, registry.PartInterface, b.Plan.Interface)
+	iface, err := pushDocument(ctx, b, repository, artifact.PartInterface, b.Plan.Interface)
 	if err != nil {
-		return registry.Release{}, err
+		return artifact.Release{}, err
 	}
-	d, err := b.env.Parts.Assemble(ctx, repository, registry.Assembly{
+	d, err := b.env.Parts.Assemble(ctx, repository, storage.Assembly{
 		Model: b.Plan.Model, Version: b.Plan.Version, Revision: 1, Sources: all.sources, Plan: b.Plan.Digest, Parts: append(all.engines, limits, iface)})
 	if err != nil {
-		return registry.Release{}, err
+		return artifact.Release{}, err
 	}
 	return b.env.Registry.Release(ctx, b.parts.environment, b.Plan.Model, string(d))
 }

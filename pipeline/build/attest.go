@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // attest signs the release and every engine, and says how each engine was made. What
@@ -26,9 +28,9 @@ func attest(ctx context.Context, b making, environment string, r stored) (int, e
 }
 
 func sign(ctx context.Context, b making, environment string,
-	r stored, claims []registry.Claim) (int, error) {
+	r stored, claims []evidence.Claim) (int, error) {
 	attached := 0
-	counted, _ := registry.Accept(r.Release, claims)
+	counted, _ := evidence.Accept(r.Release, claims)
 	subjects := r.Subjects()
 	if r.Part != "" {
 		slices.Reverse(subjects) // a part counts when the history has the statement about it: it is the last
@@ -39,7 +41,7 @@ func sign(ctx context.Context, b making, environment string,
 			return attached, err
 		}
 		for _, statement := range statements {
-			err := b.env.Attach(ctx, registry.RoleBuilder, statement, registry.Attachment{
+			err := b.env.Attach(ctx, evidence.RoleBuilder, statement, api.Attachment{
 				Environment: environment, Model: r.Model, Release: r.Digest, Subject: subject.Digest})
 			if err != nil {
 				return attached, err
@@ -52,18 +54,18 @@ func sign(ctx context.Context, b making, environment string,
 
 // missingStatements makes the statements about a subject of a release that are not among the claims
 // that count.
-func missingStatements(b making, r stored, subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
+func missingStatements(b making, r stored, subject artifact.Subject, claims []evidence.Claim) ([][]byte, error) {
 	var statements [][]byte
 	add := func(predicateType string, predicate any,
-		about registry.StatementSubject, class registry.Reproducibility) error {
-		said := slices.ContainsFunc(claims, func(c registry.Claim) bool {
+		about evidence.StatementSubject, class evidence.Reproducibility) error {
+		said := slices.ContainsFunc(claims, func(c evidence.Claim) bool {
 			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType &&
 				(class == "" || c.Statement.Reproducible() == class)
 		})
 		if said {
 			return nil
 		}
-		statement, err := registry.NewStatement(predicateType, predicate, about)
+		statement, err := evidence.NewStatement(predicateType, predicate, about)
 		statements = append(statements, statement)
 		return err
 	}
@@ -71,15 +73,15 @@ func missingStatements(b making, r stored, subject registry.Subject, claims []re
 		return missingPart(b, r.Release, claims)
 	}
 	// cosign names no subject in what it signs, and so neither does this.
-	if err := add(registry.PredicateSign, struct{}{},
-		registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
+	if err := add(evidence.PredicateSign, struct{}{},
+		evidence.StatementSubject{Digest: evidence.NewDigestSet(subject.Digest)}, ""); err != nil {
 		return nil, err
 	}
 	engine, ok := r.Engine(subject.Digest)
 	if !ok {
 		if len(b.left) > 0 || b.origin != nil || len(b.assembled) > 0 { // engines that another release has too say where that came from
-			about := registry.StatementSubject{Name: b.Plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
-			if err := add(registry.PredicateProvenance, releaseProvenance(b, r.Release), about, ""); err != nil {
+			about := evidence.StatementSubject{Name: b.Plan.Model, Digest: evidence.NewDigestSet(subject.Digest)}
+			if err := add(evidence.PredicateProvenance, releaseProvenance(b, r.Release), about, ""); err != nil {
 				return nil, err
 			}
 		}
@@ -89,8 +91,8 @@ func missingStatements(b making, r stored, subject registry.Subject, claims []re
 		if e.Engine.Label() != engine.Label() {
 			continue
 		}
-		about := registry.StatementSubject{Name: b.Plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
-		if err := add(registry.PredicateProvenance, provenance(b, r, e), about, reproducible(b, e)); err != nil {
+		about := evidence.StatementSubject{Name: b.Plan.Model, Digest: evidence.NewDigestSet(subject.Digest)}
+		if err := add(evidence.PredicateProvenance, provenance(b, r, e), about, reproducible(b, e)); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
@@ -71,7 +73,7 @@ func find(ctx context.Context, env *run.Env, s *spec.Spec, prepared Prepared, o 
 }
 
 // ready opens what the steps of a build need, and refuses to begin what cannot end. It returns where the spec comes from, too.
-func ready(ctx context.Context, env *run.Env, s *spec.Spec, prepared Prepared, w run.Worker, at standing) (Maker, *registry.Origin, error) {
+func ready(ctx context.Context, env *run.Env, s *spec.Spec, prepared Prepared, w run.Worker, at standing) (Maker, *evidence.Origin, error) {
 	if env.Planned != nil {
 		env.Planned(prepared.Plan)
 	}
@@ -120,7 +122,7 @@ func makeEngines(ctx context.Context, env *run.Env, m Maker, o Options) (all mad
 }
 
 // originOf says where a spec comes from; nil where nothing reads it.
-func originOf(ctx context.Context, env *run.Env, s *spec.Spec) (*registry.Origin, error) {
+func originOf(ctx context.Context, env *run.Env, s *spec.Spec) (*evidence.Origin, error) {
 	if env.Origin == nil {
 		return nil, nil
 	}
@@ -159,7 +161,7 @@ func already(ctx context.Context, env *run.Env, planned plan.Plan) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	said := registry.Policy{Require: []string{registry.RequireSignature, registry.RequireProvenance}}.Check(r, claims)
+	said := policy.Policy{Require: []string{policy.RequireSignature, policy.RequireProvenance}}.Check(r, claims)
 	return Result{
 		Ref:     registry.Ref{Environment: first, Model: r.Model, Tag: r.Tag(), Digest: r.Digest},
 		Release: r, Plan: r.Plan, Unchanged: said.Allowed(),

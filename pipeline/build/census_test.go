@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Operators are counted in an engine that is an ONNX graph, else in the graph that its compiler took, and else not at all.
@@ -26,8 +27,8 @@ func TestCensus(t *testing.T) {
 		graph   []toolchain.Input
 		of      string
 	}{
-		"an engine in ONNX":         {onnx, digits, nil, registry.CensusOfEngine},
-		"compiled from ONNX":        {toolchain.Profile{Format: "x", Entry: "engine.bin"}, other, graph, registry.CensusOfGraph},
+		"an engine in ONNX":         {onnx, digits, nil, evidence.CensusOfEngine},
+		"compiled from ONNX":        {toolchain.Profile{Format: "x", Entry: "engine.bin"}, other, graph, evidence.CensusOfGraph},
 		"compiled from other files": {toolchain.Profile{Format: "x", Entry: "engine.bin"}, other, nil, ""},
 		"not what it says":          {onnx, other, graph, ""},
 	} {
@@ -40,7 +41,7 @@ func TestCensus(t *testing.T) {
 				}
 				return
 			}
-			want := &registry.Census{Of: c.of, Counts: map[string]int{}}
+			want := &evidence.Census{Of: c.of, Counts: map[string]int{}}
 			if got == nil || got.Of != want.Of || got.Counts["ai.onnx.Conv"]+got.Counts["ai.onnx.Gemm"]+got.Counts["ai.onnx.MatMul"] == 0 {
 				t.Errorf("got %s, want the operators of the model, of the %s", cmp.Diff(want, got), c.of)
 			}

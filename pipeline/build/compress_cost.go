@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -53,7 +54,7 @@ func measureStep(ctx context.Context, m Maker, step *CompressionStep, model []to
 	if err != nil {
 		return err
 	}
-	step.Outputs = make(map[string]registry.OutputFigures)
+	step.Outputs = make(map[string]evidence.OutputFigures)
 	for _, output := range m.Plan.Interface.Outputs {
 		figures := parity.Figures(string(output.DType), found.Outputs[output.Name])
 		figures.Kind = string(output.Kind)
@@ -98,7 +99,7 @@ func runOnCalibration(ctx context.Context, m Maker, model []toolchain.Input) (st
 
 // calibrationAccuracy is the metric of the spec on the calibration data, where that has labels; nil where it has none, and for the
 // metric of a program, which sees the cases alone.
-func calibrationAccuracy(m Maker, want, got string) (*registry.Accuracy, error) {
+func calibrationAccuracy(m Maker, want, got string) (*evidence.Accuracy, error) {
 	labels := m.Inputs.CalibrationLabels
 	metric, output, ok, err := m.Plan.Interface.Accuracy(m.Plan.Limits.Accuracy)
 	if err != nil || !ok || labels == "" || metric.Needs == accuracy.NeedsProgram {
@@ -141,7 +142,7 @@ func (s CompressionStep) note() string {
 }
 
 // metricText writes a metric: in percent, where it is a share.
-func metricText(metric string, value registry.Figure) string {
+func metricText(metric string, value evidence.Figure) string {
 	if m, err := accuracy.Find(metric); err == nil && !m.Loss {
 		return fmt.Sprintf("%.2f %%", 100*float64(value))
 	}

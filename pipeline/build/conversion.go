@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // countConverted runs the framework of the source a second time, on the cases as engines take them, and notes in golden how many
@@ -36,7 +37,7 @@ func countConverted(ctx context.Context, m Maker, to run.Reporter, golden *golde
 			return registry.Errorf(registry.CodeOf(err), "run the reference on converted cases: output %q: %w", output.Name, err)
 		}
 	}
-	golden.Set.Conversion = &registry.Conversion{Cases: len(set.Changed), Answers: len(answers)}
+	golden.Set.Conversion = &artifact.Conversion{Cases: len(set.Changed), Answers: len(answers)}
 	if text := goldenset.ConversionText(golden.Set, kind); text != "" {
 		golden.Warnings = append(golden.Warnings, text)
 	}

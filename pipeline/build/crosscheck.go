@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // crossCheck compares a sample of the golden outputs with what ONNX's reference evaluator computes
@@ -19,7 +20,7 @@ import (
 // cross-checked, with a warning. Errors: CodeLimit for outputs that it does not confirm, unless the
 // spec accepts them.
 func crossCheck(ctx context.Context, m Maker, to run.Reporter, golden *goldenset.Set) error {
-	golden.CrossCheck = registry.CrossCheck{By: goldenset.EvaluatorName, Of: golden.Set.Count}
+	golden.CrossCheck = evidence.CrossCheck{By: goldenset.EvaluatorName, Of: golden.Set.Count}
 	c := &golden.CrossCheck
 	if f := m.Inputs.Imported.Framework; f.Driver != nil {
 		c.By, c.Cases, c.Reason = "source framework, "+f.Name+" "+m.Inputs.Imported.Identity.Version, golden.Set.Count, "they are its own outputs"
@@ -44,7 +45,7 @@ func crossCheck(ctx context.Context, m Maker, to run.Reporter, golden *goldenset
 }
 
 // unconfirmed is the error about golden outputs that the evaluator does not confirm.
-func unconfirmed(c registry.CrossCheck) error {
+func unconfirmed(c evidence.CrossCheck) error {
 	w := c.Worst
 	said := fmt.Sprintf("output %q%v of case %d is %v by ONNX Runtime and %v by the %s, %.3g times the tolerance apart",
 		w.Output, w.Index, w.Case, float64(w.Golden), float64(w.Evaluator), c.By, float64(w.Share))

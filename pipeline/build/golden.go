@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/plan"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -15,7 +15,7 @@ import (
 // beyondHalf warns of golden outputs that float16 does not hold, if a planned engine computes in it: it has infinity there.
 func beyondHalf(m Maker, g goldenset.Set) (warnings []string, err error) {
 	i := slices.IndexFunc(m.Plan.Engines, func(e plan.Engine) bool {
-		numbers, _ := registry.NumberFormat(e.Precision)
+		numbers, _ := artifact.NumberFormat(e.Precision)
 		return numbers == validators.PrecisionFP16
 	})
 	if i < 0 {

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -38,7 +38,7 @@ func TestBeyondHalf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden := goldenset.Set{Files: []toolchain.OutputFile{{Path: file}}, Set: registry.CaseSet{Count: 2, Shards: []registry.Shard{{Count: 2}}}}
+		golden := goldenset.Set{Files: []toolchain.OutputFile{{Path: file}}, Set: artifact.CaseSet{Count: 2, Shards: []artifact.Shard{{Count: 2}}}}
 		m := Maker{}
 		m.Inputs.Interface.Outputs = []validators.TensorInfo{{Name: "y", Kind: validators.KindValue, DType: tensor.Float32}}
 		m.Plan.Engines = []plan.Engine{{Variant: "half", Precision: c.precision}}

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -49,7 +49,7 @@ func TestGuessedScores(t *testing.T) {
 		if c.guessed != "" {
 			m.Plan.Guessed = map[string]string{"y": c.guessed}
 		}
-		got, err := guessedScores(m, goldenset.Set{Files: []toolchain.OutputFile{{Path: file}}, Set: registry.CaseSet{Shards: []registry.Shard{{Count: n}}}})
+		got, err := guessedScores(m, goldenset.Set{Files: []toolchain.OutputFile{{Path: file}}, Set: artifact.CaseSet{Shards: []artifact.Shard{{Count: n}}}})
 		if err != nil || strings.Join(got, "") != "" != (c.warns != "") || !strings.HasPrefix(strings.Join(got, ""), c.warns) {
 			t.Errorf("%s: warnings %q (%v), want %q", name, got, err, c.warns)
 		}

@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -18,8 +19,8 @@ func TestSameFiles(t *testing.T) {
 	one := func() builtEngine {
 		e := builtEngine{Files: []toolchain.OutputFile{{Name: "a", Digest: "sha256:1"}, {Name: "b", Digest: "sha256:2"}}}
 		e.Tool.Identity.Name = "r"
-		e.Engine.Load = &registry.LoadProfile{Required: true}
-		e.Engine.Providers = []registry.Provider{{Name: "CUDA", Options: map[string]string{"device": "0"}}}
+		e.Engine.Load = &artifact.LoadProfile{Required: true}
+		e.Engine.Providers = []artifact.Provider{{Name: "CUDA", Options: map[string]string{"device": "0"}}}
 		return e
 	}
 	if !one().sameFiles(one()) {
@@ -29,10 +30,10 @@ func TestSameFiles(t *testing.T) {
 		"another runtime":  func(e *builtEngine) { e.Tool.Identity.Name = "s" },
 		"loaded otherwise": func(e *builtEngine) { e.Engine.Load = nil },
 		"another provider": func(e *builtEngine) {
-			e.Engine.Providers = []registry.Provider{{Name: "ROCM", Options: map[string]string{"device": "0"}}}
+			e.Engine.Providers = []artifact.Provider{{Name: "ROCM", Options: map[string]string{"device": "0"}}}
 		},
 		"no provider":       func(e *builtEngine) { e.Engine.Providers = nil },
-		"other options":     func(e *builtEngine) { e.Engine.Providers = []registry.Provider{{Name: "CUDA"}} },
+		"other options":     func(e *builtEngine) { e.Engine.Providers = []artifact.Provider{{Name: "CUDA"}} },
 		"other bytes":       func(e *builtEngine) { e.Files[1].Digest = "sha256:3" },
 		"another file name": func(e *builtEngine) { e.Files[1].Name = "c" },
 		"a file less":       func(e *builtEngine) { e.Files = e.Files[:1] },

@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/performance"
 )
 
@@ -97,7 +99,7 @@ func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set,
 	golden := goldenset.Set{Step: step, Set: m.Inputs.Cases.Record, Latency: performance.Summarize(result.Engines[0].TimingsNS, 1)}
 	golden.Set.Labels, golden.Set.Origin = "", ""
 	golden.Set.Kind, golden.Set.Runtime = kind, version
-	golden.Set.Node = &registry.Node{V: m.Node.V, OS: m.Node.OS, CPU: m.Node.CPU}
+	golden.Set.Node = &artifact.Node{V: m.Node.V, OS: m.Node.OS, CPU: m.Node.CPU}
 	for _, shard := range golden.Set.Shards {
 		file, ok := step.Outcome.File("outputs/" + run.ReferenceID + "/" + shard.File)
 		if !ok {
@@ -129,7 +131,7 @@ func MakeEngine(ctx context.Context, m Maker, to run.Reporter, planned plan.Engi
 		return builtEngine{}, err
 	}
 	built := builtEngine{Tool: tool,
-		made: madeOf(planned), planned: planned, Engine: registry.Engine{
+		made: madeOf(planned), planned: planned, Engine: artifact.Engine{
 			Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant,
 			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers, Load: planned.Load}}
 	model, err := compress(ctx, m, to, &built, label)
@@ -178,7 +180,7 @@ func devices(m Maker, planned plan.Engine, profile toolchain.Profile) ([]string,
 	if a == nil || !profile.NeedsDevice {
 		return nil, nil
 	}
-	here := slices.ContainsFunc(m.Node.Accelerators, func(have registry.NodeAccelerator) bool { return have.Vendor == a.Vendor && have.Arch == a.Arch })
+	here := slices.ContainsFunc(m.Node.Accelerators, func(have artifact.NodeAccelerator) bool { return have.Vendor == a.Vendor && have.Arch == a.Arch })
 	if !here {
 		return nil, registry.WithHint(registry.Errorf(registry.CodeWrongNode, "compile for %s: %s compiles for %s %s only on a machine that has one, and this one has none",
 			planned.Target.Name, profile.Name, a.Vendor, a.Arch), "build the target there, as a part of the release (mlpromote build --target %s), and assemble the parts", planned.Target.Name)

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Files that a compiler leaves are looked at: one that runs code when it is loaded is refused, whichever it is.
@@ -51,9 +52,9 @@ func TestCheckMade(t *testing.T) {
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	here := Maker{Worker: run.Worker{}}
-	here.Node.Accelerators = []registry.NodeAccelerator{{Vendor: "nvidia", Arch: "sm_90"}, {Vendor: "amd", Arch: "gfx942"}}
-	on := func(a *registry.TargetAccelerator) plan.Engine {
-		return plan.Engine{Target: registry.Target{Name: "gpu", Accelerator: a}}
+	here.Node.Accelerators = []artifact.NodeAccelerator{{Vendor: "nvidia", Arch: "sm_90"}, {Vendor: "amd", Arch: "gfx942"}}
+	on := func(a *artifact.TargetAccelerator) plan.Engine {
+		return plan.Engine{Target: artifact.Target{Name: "gpu", Accelerator: a}}
 	}
 	needs := toolchain.Profile{Name: "torch-inductor", NeedsDevice: true}
 	for name, c := range map[string]struct {
@@ -63,10 +64,10 @@ func TestDevices(t *testing.T) {
 		refused bool
 	}{
 		"of a processor":          {on(nil), needs, nil, false},
-		"compiled without":        {on(&registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}), toolchain.Profile{}, nil, false},
-		"here":                    {on(&registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}), needs, []string{"nvidia"}, false},
-		"of another age":          {on(&registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}), needs, nil, true},
-		"of another manufacturer": {on(&registry.TargetAccelerator{Vendor: "amd", Arch: "sm_90"}), needs, nil, true},
+		"compiled without":        {on(&artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}), toolchain.Profile{}, nil, false},
+		"here":                    {on(&artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}), needs, []string{"nvidia"}, false},
+		"of another age":          {on(&artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}), needs, nil, true},
+		"of another manufacturer": {on(&artifact.TargetAccelerator{Vendor: "amd", Arch: "sm_90"}), needs, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

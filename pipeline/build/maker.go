@@ -10,7 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -23,12 +24,12 @@ type Baseline struct {
 // builtEngine is an engine whose files are made.
 type builtEngine struct {
 	Tool        run.Tool
-	Engine      registry.Engine
+	Engine      artifact.Engine
 	Files       []toolchain.OutputFile
 	records     []tuningRecord
 	made        run.Recipe
 	tie         format.Tie // what the engine says of itself
-	census      *registry.Census
+	census      *evidence.Census
 	steps       []run.Step
 	base        []toolchain.Input // the model that was quantized or, where nothing was, compiled
 	compression *Compression      // nil: it was made from the reference model as it is
@@ -44,7 +45,7 @@ func (e builtEngine) label() string { return e.planned.Target.Name + "/" + e.pla
 type Maker struct {
 	run.Worker
 	Prepared
-	Node     registry.Node
+	Node     artifact.Node
 	learned  learned
 	known    *goldenset.Set // golden outputs that another machine made; nil: the reference is run
 	Baseline *Baseline
@@ -75,7 +76,7 @@ type knownRanges struct {
 }
 
 // take keeps the table, if f of the sources is one.
-func (k *knownRanges) take(f registry.File, dir string) bool {
+func (k *knownRanges) take(f artifact.File, dir string) bool {
 	if !strings.HasPrefix(f.Path, run.OnnxRuntime+"/ranges-") {
 		return false
 	}
@@ -87,7 +88,7 @@ func (k *knownRanges) take(f registry.File, dir string) bool {
 // tuningRecord is what a toolchain learned for a target, in a file of its own
 // format, such as the timing cache of a compiler.
 type tuningRecord struct {
-	toolchain registry.Toolchain
+	toolchain artifact.Toolchain
 	target    string
 	file      toolchain.OutputFile // Name is the toolchain's
 	given     *toolchain.Input     // the spec names it

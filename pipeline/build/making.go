@@ -5,6 +5,9 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // making is a build whose steps are done: what was made waits to be stored.
@@ -14,22 +17,22 @@ type making struct {
 	began   time.Time
 	Maker
 	made
-	origin    *registry.Origin  // nil: not known
+	origin    *evidence.Origin  // nil: not known
 	assembled []registry.Digest // parts that the release was put together from
-	given     *registry.Sources // of the release that this part belongs to; nil: this build stores them
+	given     *storage.Sources  // of the release that this part belongs to; nil: this build stores them
 }
 
 // standing is what the first environment has of a build before it begins.
 type standing struct {
 	result Result // unchanged if nothing is to be made
 	// Of a part of a release:
-	origin *registry.Origin  // nil: not known
-	parts  *wantedParts      // where the parts are
-	given  *registry.Sources // nil: there is no part yet
+	origin *evidence.Origin // nil: not known
+	parts  *wantedParts     // where the parts are
+	given  *storage.Sources // nil: there is no part yet
 }
 
 // stored is a release that was pushed, and waits to be signed.
 type stored struct {
-	registry.Release
+	artifact.Release
 	calibration registry.Digest // the manifest of the calibration in the sources; empty for none
 }

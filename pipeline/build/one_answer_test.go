@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -53,7 +53,7 @@ func TestOneAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				golden.Files = append(golden.Files, toolchain.OutputFile{Path: file})
-				golden.Set.Shards = append(golden.Set.Shards, registry.Shard{Count: count})
+				golden.Set.Shards = append(golden.Set.Shards, artifact.Shard{Count: count})
 				golden.Set.Count += count
 			}
 			m := Maker{}

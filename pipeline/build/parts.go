@@ -9,6 +9,10 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // wantedParts is what parts must be to make one release.
@@ -30,7 +34,7 @@ type SetAside struct {
 
 // foundPart is a part that counts.
 type foundPart struct {
-	release  registry.Release
+	release  artifact.Release
 	said     plan.Part
 	recorded int64 // number of the event that made it a part
 }
@@ -67,8 +71,8 @@ func newWantedParts(in ingest.Inputs, all []plan.Requested) (*wantedParts, error
 
 // find reads the parts that are there, in the order in which the history got them, and what is set aside. Everything
 // that a part claims is checked: a builder signed it and its engines, it is of this spec, of these files and of this commit.
-func (w wantedParts) find(ctx context.Context, from registry.Interface) ([]foundPart, []SetAside, error) {
-	events, err := from.History(ctx, registry.HistoryQuery{Environment: w.environment, Model: w.common.Model, Kind: registry.EventAttach})
+func (w wantedParts) find(ctx context.Context, from api.Interface) ([]foundPart, []SetAside, error) {
+	events, err := from.History(ctx, history.HistoryQuery{Environment: w.environment, Model: w.common.Model, Kind: history.EventAttach})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +80,7 @@ func (w wantedParts) find(ctx context.Context, from registry.Interface) ([]found
 	var aside []SetAside
 	seen := make(map[registry.Digest]bool)
 	for _, e := range events {
-		if e.PredicateType != registry.PredicateProvenance || e.Subject != e.Release || e.Version != w.common.Version || seen[e.Release] {
+		if e.PredicateType != evidence.PredicateProvenance || e.Subject != e.Release || e.Version != w.common.Version || seen[e.Release] {
 			continue
 		}
 		seen[e.Release] = true
@@ -98,7 +102,7 @@ func (w wantedParts) find(ctx context.Context, from registry.Interface) ([]found
 }
 
 // read reads a part, or says why it does not count. A whole release is neither.
-func (w wantedParts) read(ctx context.Context, from registry.Interface, d registry.Digest) (foundPart, string, error) {
+func (w wantedParts) read(ctx context.Context, from api.Interface, d registry.Digest) (foundPart, string, error) {
 	r, err := from.Release(ctx, w.environment, w.common.Model, string(d))
 	if err != nil || r.Part == "" {
 		return foundPart{}, "", err
@@ -115,7 +119,7 @@ func (w wantedParts) read(ctx context.Context, from registry.Interface, d regist
 	if err != nil {
 		return foundPart{}, "", err
 	}
-	counted, _ := registry.Accept(r, claims)
+	counted, _ := evidence.Accept(r, claims)
 	part, reason := w.statement(r, counted)
 	if reason == "" {
 		reason = w.checkEngines(part, counted)
@@ -124,11 +128,11 @@ func (w wantedParts) read(ctx context.Context, from registry.Interface, d regist
 }
 
 // statement finds the first statement of a builder that makes the index a part of this release.
-func (w wantedParts) statement(r registry.Release, counted []registry.Claim) (foundPart, string) {
+func (w wantedParts) statement(r artifact.Release, counted []evidence.Claim) (foundPart, string) {
 	reason := "no trusted builder says what it was built from"
 	var first foundPart
 	for _, c := range counted {
-		if c.Subject != r.Digest || c.Statement.PredicateType != registry.PredicateProvenance {
+		if c.Subject != r.Digest || c.Statement.PredicateType != evidence.PredicateProvenance {
 			continue
 		}
 		said, ok := partIn(c.Statement)
@@ -152,7 +156,7 @@ func (w wantedParts) statement(r registry.Release, counted []registry.Claim) (fo
 
 // checkEngines compares the engines of a part with what its builder says and what the spec asks for, and wants a
 // builder's signature and provenance for each. It says what is wrong; empty: nothing.
-func (w wantedParts) checkEngines(part foundPart, counted []registry.Claim) string {
+func (w wantedParts) checkEngines(part foundPart, counted []evidence.Claim) string {
 	joined, err := w.common.Join(w.asked, part.said)
 	if err != nil || joined.Digest != part.release.Plan {
 		return "its plan is not that of this spec and these files"
@@ -168,12 +172,12 @@ func (w wantedParts) checkEngines(part foundPart, counted []registry.Claim) stri
 		if !slices.ContainsFunc(w.asked, func(r plan.Requested) bool { return r.Asked(part.said.Engines[planned]) }) {
 			return e.Label() + " is not what the spec asks for"
 		}
-		for _, evidence := range []struct{ predicate, what string }{{registry.PredicateSign, "signature"}, {registry.PredicateProvenance, "provenance"}} {
-			has := func(c registry.Claim) bool {
-				return c.Subject == e.Digest && c.Statement.PredicateType == evidence.predicate
+		for _, given := range []struct{ predicate, what string }{{evidence.PredicateSign, "signature"}, {evidence.PredicateProvenance, "provenance"}} {
+			has := func(c evidence.Claim) bool {
+				return c.Subject == e.Digest && c.Statement.PredicateType == given.predicate
 			}
 			if !slices.ContainsFunc(counted, has) {
-				return e.Label() + " has no " + evidence.what + " of a trusted builder"
+				return e.Label() + " has no " + given.what + " of a trusted builder"
 			}
 		}
 	}
@@ -183,7 +187,7 @@ func (w wantedParts) checkEngines(part foundPart, counted []registry.Claim) stri
 // chosen is the part that an engine is taken from.
 type chosen struct {
 	part   foundPart
-	engine registry.Engine
+	engine artifact.Engine
 }
 
 // choose takes for each label the engine that the history has first, among the parts that were measured by the same run of
@@ -227,9 +231,9 @@ type saidOfParts struct {
 }
 
 // partIn reads what a builder says of a part.
-func partIn(s registry.Statement) (plan.Part, bool) {
+func partIn(s evidence.Statement) (plan.Part, bool) {
 	var said saidOfParts
-	if s.PredicateType != registry.PredicateProvenance || registry.DecodeSigned(s.Predicate, &said) != nil ||
+	if s.PredicateType != evidence.PredicateProvenance || registry.DecodeSigned(s.Predicate, &said) != nil ||
 		said.BuildDefinition.ExternalParameters.Part == nil {
 		return plan.Part{}, false
 	}
@@ -237,7 +241,7 @@ func partIn(s registry.Statement) (plan.Part, bool) {
 }
 
 // commitIn reads the commit that a build was made from; empty if it is not known.
-func commitIn(s registry.Statement) string {
+func commitIn(s evidence.Statement) string {
 	if origin := s.Origin(); origin != nil {
 		return origin.Git.Commit
 	}

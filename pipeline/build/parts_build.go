@@ -11,10 +11,15 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // assembled finds the release at the head, if it was put together from parts with this key.
-func (w wantedParts) assembled(ctx context.Context, from registry.Interface) (Result, error) {
+func (w wantedParts) assembled(ctx context.Context, from api.Interface) (Result, error) {
 	r, err := from.Release(ctx, w.environment, w.common.Model, "")
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return Result{}, nil
@@ -26,17 +31,17 @@ func (w wantedParts) assembled(ctx context.Context, from registry.Interface) (Re
 	if err != nil {
 		return Result{}, err
 	}
-	counted, _ := registry.Accept(r, claims)
-	same := slices.ContainsFunc(counted, func(c registry.Claim) bool {
+	counted, _ := evidence.Accept(r, claims)
+	same := slices.ContainsFunc(counted, func(c evidence.Claim) bool {
 		var said saidOfParts
-		if c.Subject != r.Digest || c.Statement.PredicateType != registry.PredicateProvenance ||
+		if c.Subject != r.Digest || c.Statement.PredicateType != evidence.PredicateProvenance ||
 			registry.DecodeSigned(c.Statement.Predicate, &said) != nil {
 			return false
 		}
 		by := said.BuildDefinition.ExternalParameters.Assembled
 		return by != nil && by.Key == w.key
 	})
-	signed := registry.Policy{Require: []string{registry.RequireSignature, registry.RequireProvenance}}.Check(r, claims)
+	signed := policy.Policy{Require: []string{policy.RequireSignature, policy.RequireProvenance}}.Check(r, claims)
 	return Result{
 		Ref:     registry.Ref{Environment: w.environment, Model: r.Model, Tag: r.Tag(), Digest: r.Digest},
 		Release: r, Plan: r.Plan, Unchanged: same && signed.Allowed(),
@@ -45,7 +50,7 @@ func (w wantedParts) assembled(ctx context.Context, from registry.Interface) (Re
 
 // joinParts looks at the parts that are there before anything is made. If they have all engines that are to be made, the
 // result is unchanged. Otherwise the sources of the first part are those of this one.
-func joinParts(ctx context.Context, env *run.Env, prepared Prepared, origin *registry.Origin, o Options) (standing, error) {
+func joinParts(ctx context.Context, env *run.Env, prepared Prepared, origin *evidence.Origin, o Options) (standing, error) {
 	environments, err := env.Registry.Environments(ctx)
 	if err != nil {
 		return standing{}, err
@@ -75,12 +80,12 @@ func joinParts(ctx context.Context, env *run.Env, prepared Prepared, origin *reg
 }
 
 // ref names a part, which has no tag.
-func (w wantedParts) ref(r registry.Release) registry.Ref {
+func (w wantedParts) ref(r artifact.Release) registry.Ref {
 	return registry.Ref{Environment: w.environment, Model: r.Model, Digest: r.Digest}
 }
 
 // sourcesOf reads the sources of the first part.
-func sourcesOf(ctx context.Context, env *run.Env, w wantedParts, d registry.Digest) (*registry.Sources, error) {
+func sourcesOf(ctx context.Context, env *run.Env, w wantedParts, d registry.Digest) (*storage.Sources, error) {
 	sources, err := env.Parts.Sources(ctx, registry.SourcesRepository(w.environment, w.common.Model), d)
 	if err != nil {
 		return nil, registry.WithHint(registry.Errorf(registry.CodeOf(err), "the sources that the first part names: %w", err),
@@ -90,19 +95,19 @@ func sourcesOf(ctx context.Context, env *run.Env, w wantedParts, d registry.Dige
 }
 
 // givenGolden fetches the golden outputs of given sources.
-func givenGolden(ctx context.Context, env *run.Env, repository string, given registry.Sources, scratch string) (*goldenset.Set, error) {
+func givenGolden(ctx context.Context, env *run.Env, repository string, given storage.Sources, scratch string) (*goldenset.Set, error) {
 	done := env.Step("fetch the golden outputs of the first part")
 	golden, err := fetchGolden(ctx, env, repository, given, scratch)
 	done("", err)
 	return golden, err
 }
 
-func fetchGolden(ctx context.Context, env *run.Env, repository string, given registry.Sources, scratch string) (*goldenset.Set, error) {
+func fetchGolden(ctx context.Context, env *run.Env, repository string, given storage.Sources, scratch string) (*goldenset.Set, error) {
 	dir, err := os.MkdirTemp(scratch, "golden-*")
 	if err != nil {
 		return nil, err
 	}
-	part, err := env.Parts.Fetch(ctx, repository, given.Parts[registry.PartGolden].Digest, dir)
+	part, err := env.Parts.Fetch(ctx, repository, given.Parts[artifact.PartGolden].Digest, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +116,7 @@ func fetchGolden(ctx context.Context, env *run.Env, repository string, given reg
 	}
 	golden := goldenset.Set{Set: *part.Set}
 	for _, shard := range part.Set.Shards {
-		at := slices.IndexFunc(part.Files, func(f registry.File) bool { return f.Path == shard.File })
+		at := slices.IndexFunc(part.Files, func(f artifact.File) bool { return f.Path == shard.File })
 		if at < 0 {
 			return nil, registry.Errorf(registry.CodeInvalid, "golden outputs of sources %s have no shard %s", given.Digest, shard.File)
 		}
@@ -123,9 +128,9 @@ func fetchGolden(ctx context.Context, env *run.Env, repository string, given reg
 }
 
 // checkSources compares the given sources with what the spec names here, and returns their digest and those of their parts.
-func checkSources(ctx context.Context, b making, repository string, given registry.Sources) (sources registry.Digest,
-	roles map[registry.PartKind]registry.Digest, err error) {
-	roles = make(map[registry.PartKind]registry.Digest)
+func checkSources(ctx context.Context, b making, repository string, given storage.Sources) (sources registry.Digest,
+	roles map[artifact.PartKind]registry.Digest, err error) {
+	roles = make(map[artifact.PartKind]registry.Digest)
 	for role, ref := range given.Parts {
 		roles[role] = ref.Digest
 	}
@@ -186,7 +191,7 @@ func storePart(ctx context.Context, b making) (Result, error) {
 }
 
 // missingPart makes the statement about a part, unless a builder said the same at this commit.
-func missingPart(b making, r registry.Release, claims []registry.Claim) ([][]byte, error) {
+func missingPart(b making, r artifact.Release, claims []evidence.Claim) ([][]byte, error) {
 	for _, c := range claims {
 		if said, ok := partIn(c.Statement); ok && c.Subject == r.Digest && said.Key == b.parts.key && commitIn(c.Statement) == b.parts.commit {
 			return nil, nil
@@ -194,7 +199,7 @@ func missingPart(b making, r registry.Release, claims []registry.Claim) ([][]byt
 	}
 	about := releaseProvenance(b, r)
 	about.BuildDefinition.ExternalParameters["part"] = b.Plan.PartOf(b.parts.key, b.seen)
-	statement, err := registry.NewStatement(registry.PredicateProvenance, about,
-		registry.StatementSubject{Name: b.Plan.Model, Digest: registry.NewDigestSet(r.Digest)})
+	statement, err := evidence.NewStatement(evidence.PredicateProvenance, about,
+		evidence.StatementSubject{Name: b.Plan.Model, Digest: evidence.NewDigestSet(r.Digest)})
 	return [][]byte{statement}, err
 }

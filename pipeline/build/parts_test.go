@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // A part is stated once for a spec and a commit; a statement about anything else does not count as that.
@@ -19,7 +22,7 @@ func TestMissingPart(t *testing.T) {
 	key := digest.FromString("key")
 	part, other := &plan.Part{Key: key}, &plan.Part{Key: digest.FromString("other")}
 	for name, c := range map[string]struct {
-		claim registry.Claim
+		claim evidence.Claim
 		want  int // statements to make
 	}{
 		"said":                     {builderSays(t, r.Digest, part, "c0ffee", 1), 0},
@@ -27,12 +30,12 @@ func TestMissingPart(t *testing.T) {
 		"from another commit":      {builderSays(t, r.Digest, part, "0ld", 1), 1},
 		"about an engine":          {builderSays(t, r.Engines[0].Digest, part, "c0ffee", 1), 1},
 		"of a whole release":       {builderSays(t, r.Digest, nil, "c0ffee", 1), 1},
-		"another kind of document": {registry.Claim{Subject: r.Digest, Statement: registry.Statement{PredicateType: registry.PredicateSign}}, 1},
+		"another kind of document": {evidence.Claim{Subject: r.Digest, Statement: evidence.Statement{PredicateType: evidence.PredicateSign}}, 1},
 	} {
 		b := making{env: &run.Env{}}
 		b.parts = &wantedParts{key: key, commit: "c0ffee"}
 		b.Plan.Model, b.Plan.Version = "a/b", "1.0.0"
-		got, err := missingPart(b, r, []registry.Claim{c.claim})
+		got, err := missingPart(b, r, []evidence.Claim{c.claim})
 		if err != nil || len(got) != c.want {
 			t.Errorf("%s: %d statements, error %v; want %d", name, len(got), err, c.want)
 		}
@@ -40,24 +43,24 @@ func TestMissingPart(t *testing.T) {
 }
 
 // targetsOf is a release with an engine for each target and variant.
-func targetsOf(labels ...[2]string) registry.Release {
-	r := registry.Release{Model: "a/b", Version: "1.0.0", Digest: digest.FromString("release")}
+func targetsOf(labels ...[2]string) artifact.Release {
+	r := artifact.Release{Model: "a/b", Version: "1.0.0", Digest: digest.FromString("release")}
 	for _, l := range labels {
-		r.Engines = append(r.Engines, registry.Engine{Digest: digest.FromString(l[0] + l[1]), Target: registry.Target{Name: l[0]}, Variant: l[1]})
+		r.Engines = append(r.Engines, artifact.Engine{Digest: digest.FromString(l[0] + l[1]), Target: artifact.Target{Name: l[0]}, Variant: l[1]})
 	}
 	return r
 }
 
 // builderSays is a builder's provenance of a subject: of the part, if it is one, and of the commit.
-func builderSays(t *testing.T, subject registry.Digest, part *plan.Part, commit string, row int64) registry.Claim {
+func builderSays(t *testing.T, subject registry.Digest, part *plan.Part, commit string, row int64) evidence.Claim {
 	t.Helper()
 	predicate, err := json.Marshal(map[string]any{"buildDefinition": map[string]any{
 		"externalParameters": map[string]any{"part": part},
-		"internalParameters": map[string]any{"origin": registry.Origin{Git: registry.GitOrigin{Commit: commit}}}}})
+		"internalParameters": map[string]any{"origin": evidence.Origin{Git: evidence.GitOrigin{Commit: commit}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry.Claim{Subject: subject, Recorded: row, Statement: registry.Statement{PredicateType: registry.PredicateProvenance, Predicate: predicate}}
+	return evidence.Claim{Subject: subject, Recorded: row, Statement: evidence.Statement{PredicateType: evidence.PredicateProvenance, Predicate: predicate}}
 }
 
 // What makes an index a part is the first statement of a builder about it, for this spec and from this commit, that the history has.
@@ -66,28 +69,28 @@ func TestStatementOfAPart(t *testing.T) {
 	r := targetsOf([2]string{"x", "fp32"})
 	w := wantedParts{key: digest.FromString("key"), commit: "c0ffee"}
 	part := &plan.Part{Key: w.key}
-	says := func(row int64) registry.Claim { return builderSays(t, r.Digest, part, "c0ffee", row) }
+	says := func(row int64) evidence.Claim { return builderSays(t, r.Digest, part, "c0ffee", row) }
 	elsewhere := says(1)
 	elsewhere.Subject = r.Engines[0].Digest
 	signature := says(1)
-	signature.Statement.PredicateType = registry.PredicateSign
+	signature.Statement.PredicateType = evidence.PredicateSign
 	for name, c := range map[string]struct {
-		claims   []registry.Claim
+		claims   []evidence.Claim
 		recorded int64 // 0: none counts
 		reason   string
 	}{
 		"nothing":                        {nil, 0, "no trusted builder says"},
-		"one":                            {[]registry.Claim{says(5)}, 5, ""},
-		"the first of several":           {[]registry.Claim{says(5), says(3), says(4)}, 3, ""},
-		"about an engine":                {[]registry.Claim{elsewhere}, 0, "no trusted builder says"},
-		"another statement":              {[]registry.Claim{signature}, 0, "no trusted builder says"},
-		"of a whole release":             {[]registry.Claim{builderSays(t, r.Digest, nil, "c0ffee", 5)}, 0, "for another spec"},
-		"for another spec":               {[]registry.Claim{builderSays(t, r.Digest, &plan.Part{Key: digest.FromString("other")}, "c0ffee", 5)}, 0, "for another spec"},
-		"from another commit":            {[]registry.Claim{builderSays(t, r.Digest, part, "0ld", 5)}, 0, "it was built from commit 0ld, and not from c0ffee"},
-		"from no commit":                 {[]registry.Claim{builderSays(t, r.Digest, part, "", 5)}, 0, "it was built from commit (not known), and not from c0ffee"},
-		"that the history does not have": {[]registry.Claim{says(0)}, 0, "the history does not have"},
-		"one that counts before another": {[]registry.Claim{says(5), builderSays(t, r.Digest, part, "0ld", 3)}, 5, ""},
-		"one that counts behind another": {[]registry.Claim{builderSays(t, r.Digest, part, "0ld", 3), says(5)}, 5, ""},
+		"one":                            {[]evidence.Claim{says(5)}, 5, ""},
+		"the first of several":           {[]evidence.Claim{says(5), says(3), says(4)}, 3, ""},
+		"about an engine":                {[]evidence.Claim{elsewhere}, 0, "no trusted builder says"},
+		"another statement":              {[]evidence.Claim{signature}, 0, "no trusted builder says"},
+		"of a whole release":             {[]evidence.Claim{builderSays(t, r.Digest, nil, "c0ffee", 5)}, 0, "for another spec"},
+		"for another spec":               {[]evidence.Claim{builderSays(t, r.Digest, &plan.Part{Key: digest.FromString("other")}, "c0ffee", 5)}, 0, "for another spec"},
+		"from another commit":            {[]evidence.Claim{builderSays(t, r.Digest, part, "0ld", 5)}, 0, "it was built from commit 0ld, and not from c0ffee"},
+		"from no commit":                 {[]evidence.Claim{builderSays(t, r.Digest, part, "", 5)}, 0, "it was built from commit (not known), and not from c0ffee"},
+		"that the history does not have": {[]evidence.Claim{says(0)}, 0, "the history does not have"},
+		"one that counts before another": {[]evidence.Claim{says(5), builderSays(t, r.Digest, part, "0ld", 3)}, 5, ""},
+		"one that counts behind another": {[]evidence.Claim{builderSays(t, r.Digest, part, "0ld", 3), says(5)}, 5, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,14 +117,14 @@ func TestEnginesOfAPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Plan = joined.Digest
-	claim := func(engine int, predicate string) registry.Claim {
-		return registry.Claim{Subject: r.Engines[engine].Digest, Statement: registry.Statement{PredicateType: predicate}}
+	claim := func(engine int, predicate string) evidence.Claim {
+		return evidence.Claim{Subject: r.Engines[engine].Digest, Statement: evidence.Statement{PredicateType: predicate}}
 	}
-	all := []registry.Claim{claim(0, registry.PredicateSign), claim(0, registry.PredicateProvenance), claim(1, registry.PredicateSign), claim(1, registry.PredicateProvenance)}
-	without := func(i int) []registry.Claim { return slices.Delete(slices.Clone(all), i, i+1) }
+	all := []evidence.Claim{claim(0, evidence.PredicateSign), claim(0, evidence.PredicateProvenance), claim(1, evidence.PredicateSign), claim(1, evidence.PredicateProvenance)}
+	without := func(i int) []evidence.Claim { return slices.Delete(slices.Clone(all), i, i+1) }
 	for name, c := range map[string]struct {
 		change func(w *wantedParts, p *foundPart)
-		claims []registry.Claim
+		claims []evidence.Claim
 		want   string // part of the reason; empty: none
 	}{
 		"as asked":                     {nil, all, ""},

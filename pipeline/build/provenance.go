@@ -10,6 +10,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/restriction"
 )
 
 // builderID names the builder: this program, run by the holder of the builder's key.
@@ -50,7 +53,7 @@ type Metadata struct {
 	StartedOn    time.Time `json:"startedOn"`
 	FinishedOn   time.Time `json:"finishedOn"`
 	// The name is registry.ReproducibleField.
-	Reproducible registry.Reproducibility `json:"mlpromote_reproducible,omitempty"`
+	Reproducible evidence.Reproducibility `json:"mlpromote_reproducible,omitempty"`
 }
 
 // maxNamed is how many files of cases provenance names, which engines are measured by and not made
@@ -58,19 +61,19 @@ type Metadata struct {
 const maxNamed = 64
 
 // dependencies are what all engines of a release are made of and measured by.
-func dependencies(b making, r registry.Release) []run.Resource {
+func dependencies(b making, r artifact.Release) []run.Resource {
 	all := []run.Resource{
-		{Name: "source", Digest: registry.NewDigestSet(b.Plan.Source)},
-		{Name: "sources", Digest: registry.NewDigestSet(r.Sources)},
-		{Name: "limits", Digest: registry.NewDigestSet(r.Limits)},
-		{Name: "interface", Digest: registry.NewDigestSet(r.Interface)},
+		{Name: "source", Digest: evidence.NewDigestSet(b.Plan.Source)},
+		{Name: "sources", Digest: evidence.NewDigestSet(r.Sources)},
+		{Name: "limits", Digest: evidence.NewDigestSet(r.Limits)},
+		{Name: "interface", Digest: evidence.NewDigestSet(r.Interface)},
 	}
 	for _, d := range otherSources(b) {
-		all = append(all, run.Resource{Name: "source file", Digest: registry.NewDigestSet(d)})
+		all = append(all, run.Resource{Name: "source file", Digest: evidence.NewDigestSet(d)})
 	}
 	named := func(what string, inputs ...toolchain.Input) {
 		for _, in := range inputs {
-			all = append(all, run.Resource{Name: what + " " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+			all = append(all, run.Resource{Name: what + " " + in.Name, Digest: evidence.NewDigestSet(in.Digest)})
 		}
 	}
 	named("asset", b.Inputs.Assets...)
@@ -130,21 +133,21 @@ func calibrationOf(b making, r stored, e builtEngine) []registry.Digest {
 }
 
 // gitOf is the state of the repository; the zero GitOrigin where it was not read.
-func gitOf(origin *registry.Origin) registry.GitOrigin {
+func gitOf(origin *evidence.Origin) evidence.GitOrigin {
 	if origin == nil {
-		return registry.GitOrigin{}
+		return evidence.GitOrigin{}
 	}
 	return origin.Git
 }
 
 // repository is a commit as SLSA writes it. Source: https://slsa.dev/spec/v1.0/provenance#resourcedescriptor and
 // https://github.com/in-toto/attestation/blob/main/spec/v1/digest_set.md.
-func repository(git registry.GitOrigin) run.Resource {
+func repository(git evidence.GitOrigin) run.Resource {
 	said := map[string]any{"state": cmp.Or(git.State, "unknown")}
 	if git.Ref != "" {
 		said["ref"] = git.Ref
 	}
-	commit := run.Resource{Name: "repository", Digest: registry.DigestSet{"gitCommit": git.Commit}, Annotations: said}
+	commit := run.Resource{Name: "repository", Digest: evidence.DigestSet{"gitCommit": git.Commit}, Annotations: said}
 	if git.Repository != "" {
 		commit.URI = "git+" + git.Repository
 	}
@@ -171,10 +174,10 @@ func metadata(b making) Metadata {
 
 // releaseProvenance says of a release as a whole where its spec came from, and which engines of the spec it was
 // made without.
-func releaseProvenance(b making, r registry.Release) Provenance {
-	left := make([]registry.LeftOut, len(b.left))
+func releaseProvenance(b making, r artifact.Release) Provenance {
+	left := make([]evidence.LeftOut, len(b.left))
 	for i, e := range b.left {
-		left[i] = registry.LeftOut{Label: e.Label, Code: e.Code}
+		left[i] = evidence.LeftOut{Label: e.Label, Code: e.Code}
 	}
 	internal := internal(b)
 	if len(left) > 0 {
@@ -184,7 +187,7 @@ func releaseProvenance(b making, r registry.Release) Provenance {
 	if len(b.assembled) > 0 {
 		external["assembled"] = assembly{b.parts.key}
 		for _, part := range b.assembled {
-			dependencies = append(dependencies, run.Resource{Name: "part", Digest: registry.NewDigestSet(part)})
+			dependencies = append(dependencies, run.Resource{Name: "part", Digest: evidence.NewDigestSet(part)})
 		}
 	}
 	return provenanceOf(b, external, internal, dependencies)
@@ -194,7 +197,7 @@ func releaseProvenance(b making, r registry.Release) Provenance {
 func provenanceOf(b making, external, internal map[string]any, dependencies []run.Resource) Provenance {
 	return Provenance{
 		BuildDefinition: Definition{
-			BuildType:            registry.BuildType,
+			BuildType:            restriction.BuildType,
 			ExternalParameters:   external,
 			InternalParameters:   internal,
 			ResolvedDependencies: dependencies,
@@ -217,21 +220,21 @@ func (e builtEngine) tools() []run.Resource {
 		case e.Tool.Identity.Adopted:
 			name = "toolchain packages"
 		}
-		dependencies = append(dependencies, run.Resource{Name: name, Digest: registry.NewDigestSet(e.Engine.Toolchain.Lock)})
+		dependencies = append(dependencies, run.Resource{Name: name, Digest: evidence.NewDigestSet(e.Engine.Toolchain.Lock)})
 	}
 	if q := e.planned.Quantizer; q != nil && q.Lock != "" {
-		dependencies = append(dependencies, run.Resource{Name: "quantizer lock", Digest: registry.NewDigestSet(q.Lock)})
+		dependencies = append(dependencies, run.Resource{Name: "quantizer lock", Digest: evidence.NewDigestSet(q.Lock)})
 	}
 	if c := e.planned.Compressor; c != nil && c.Lock != "" {
-		dependencies = append(dependencies, run.Resource{Name: "compressor lock", Digest: registry.NewDigestSet(c.Lock)})
+		dependencies = append(dependencies, run.Resource{Name: "compressor lock", Digest: evidence.NewDigestSet(c.Lock)})
 	}
 	if lock := toolchain.FirstLock(e.planned.Compile); lock != "" {
-		dependencies = append(dependencies, run.Resource{Name: "first toolchain lock", Digest: registry.NewDigestSet(lock)})
+		dependencies = append(dependencies, run.Resource{Name: "first toolchain lock", Digest: evidence.NewDigestSet(lock)})
 	}
 	for _, s := range e.steps {
 		for _, in := range s.Job.Inputs {
 			if in.Role == toolchain.RoleTuning {
-				dependencies = append(dependencies, run.Resource{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+				dependencies = append(dependencies, run.Resource{Name: "tuning record " + in.Name, Digest: evidence.NewDigestSet(in.Digest)})
 			}
 		}
 	}
@@ -258,14 +261,14 @@ func provenance(b making, r stored, e builtEngine) Provenance {
 	calibration := calibrationOf(b, r, e)
 	internal["calibration"] = calibration
 	for _, d := range calibration {
-		dependencies = append(dependencies, run.Resource{Name: "calibration", Digest: registry.NewDigestSet(d)})
+		dependencies = append(dependencies, run.Resource{Name: "calibration", Digest: evidence.NewDigestSet(d)})
 	}
 	taken := stepsOf(b, e)
 	if p := b.Plan.Import; p != nil {
 		internal["importer"] = b.Inputs.Imported.Importer()
-		dependencies = append(dependencies, run.Resource{Name: "imported model", Digest: registry.NewDigestSet(b.Inputs.Model[0].Digest)})
+		dependencies = append(dependencies, run.Resource{Name: "imported model", Digest: evidence.NewDigestSet(b.Inputs.Model[0].Digest)})
 		if p.Toolchain.Lock != "" {
-			dependencies = append(dependencies, run.Resource{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
+			dependencies = append(dependencies, run.Resource{Name: "importer lock", Digest: evidence.NewDigestSet(p.Toolchain.Lock)})
 		}
 	}
 	external := map[string]any{

@@ -8,22 +8,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // A commit is written as SLSA does; what is not known is left out.
 func TestRepository(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		git   registry.GitOrigin
+		git   evidence.GitOrigin
 		uri   string
 		notes map[string]any
 	}{
-		"all":     {registry.GitOrigin{Commit: "c0ffee", State: "clean", Ref: "refs/heads/main", Repository: "https://a.example/b"}, "git+https://a.example/b", map[string]any{"state": "clean", "ref": "refs/heads/main"}},
-		"a clone": {registry.GitOrigin{Commit: "c0ffee"}, "", map[string]any{"state": "unknown"}},
+		"all":     {evidence.GitOrigin{Commit: "c0ffee", State: "clean", Ref: "refs/heads/main", Repository: "https://a.example/b"}, "git+https://a.example/b", map[string]any{"state": "clean", "ref": "refs/heads/main"}},
+		"a clone": {evidence.GitOrigin{Commit: "c0ffee"}, "", map[string]any{"state": "unknown"}},
 	} {
 		got := repository(c.git)
 		if got.URI != c.uri || fmt.Sprint(got.Annotations) != fmt.Sprint(c.notes) || got.Digest["gitCommit"] != "c0ffee" || got.Name != "repository" {
@@ -84,7 +87,7 @@ func TestProvenanceNamesAllSources(t *testing.T) {
 func TestProvenanceNamesTools(t *testing.T) {
 	t.Parallel()
 	d := digest.FromString
-	plain := builtEngine{Engine: registry.Engine{Toolchain: registry.Toolchain{Lock: d("lock")}}}
+	plain := builtEngine{Engine: artifact.Engine{Toolchain: artifact.Toolchain{Lock: d("lock")}}}
 	with := func(change func(*builtEngine)) builtEngine {
 		e := plain
 		change(&e)
@@ -98,12 +101,12 @@ func TestProvenanceNamesTools(t *testing.T) {
 		"a lock file":        {plain, []string{"toolchain lock"}},
 		"an image":           {with(func(e *builtEngine) { e.Tool.Identity.Image = d("image") }), []string{"toolchain image"}},
 		"packages of a host": {with(func(e *builtEngine) { e.Tool.Identity.Adopted = true }), []string{"toolchain packages"}},
-		"a quantizer": {with(func(e *builtEngine) { e.planned.Quantizer = &registry.Toolchain{Lock: d("q")} }),
+		"a quantizer": {with(func(e *builtEngine) { e.planned.Quantizer = &artifact.Toolchain{Lock: d("q")} }),
 			[]string{"toolchain lock", "quantizer lock"}},
-		"a quantizer without a lock": {with(func(e *builtEngine) { e.planned.Quantizer = &registry.Toolchain{} }), []string{"toolchain lock"}},
-		"a compressor": {with(func(e *builtEngine) { e.planned.Compressor = &registry.Toolchain{Lock: d("c")} }),
+		"a quantizer without a lock": {with(func(e *builtEngine) { e.planned.Quantizer = &artifact.Toolchain{} }), []string{"toolchain lock"}},
+		"a compressor": {with(func(e *builtEngine) { e.planned.Compressor = &artifact.Toolchain{Lock: d("c")} }),
 			[]string{"toolchain lock", "compressor lock"}},
-		"a compressor without a lock": {with(func(e *builtEngine) { e.planned.Compressor = &registry.Toolchain{} }), []string{"toolchain lock"}},
+		"a compressor without a lock": {with(func(e *builtEngine) { e.planned.Compressor = &artifact.Toolchain{} }), []string{"toolchain lock"}},
 		"records": {with(func(e *builtEngine) {
 			e.steps = []run.Step{{Job: toolchain.Job{Inputs: []toolchain.Input{{Role: toolchain.RoleModel, Name: "model.onnx"}, {Role: toolchain.RoleTuning, Name: "cache.bin"}}}}}
 		}), []string{"toolchain lock", "tuning record cache.bin"}},
@@ -136,9 +139,9 @@ func TestProvenanceNamesDependencies(t *testing.T) {
 	b.Inputs.Program = &files("score", 1)[0]
 	b.Inputs.Model = files("model", 2)
 	b.Plan.Source = b.Inputs.Model[0].Digest
-	b.origin = &registry.Origin{Git: registry.GitOrigin{Commit: "c0ffee"}}
+	b.origin = &evidence.Origin{Git: evidence.GitOrigin{Commit: "c0ffee"}}
 	count := make(map[string]int)
-	for _, r := range dependencies(b, registry.Release{}) {
+	for _, r := range dependencies(b, artifact.Release{}) {
 		kind, _, _ := strings.Cut(r.Name, " ")
 		count[kind]++
 	}
@@ -147,7 +150,7 @@ func TestProvenanceNamesDependencies(t *testing.T) {
 		t.Error(diff)
 	}
 	b.origin, b.Inputs.Program = nil, nil
-	for _, r := range dependencies(b, registry.Release{}) {
+	for _, r := range dependencies(b, artifact.Release{}) {
 		if r.Name == "repository" || strings.HasPrefix(r.Name, "program") {
 			t.Errorf("got %s of a build without it", r.Name)
 		}
@@ -161,7 +164,7 @@ func TestProvenanceOfAnEngine(t *testing.T) {
 	b.env = &run.Env{}
 	b.Inputs.Students = map[string]*plan.Student{"small": {Written: "small.onnx", Files: []toolchain.Input{{Name: "model.onnx"}}}}
 	engine := func(variant string) builtEngine {
-		e := builtEngine{Engine: registry.Engine{Variant: variant}}
+		e := builtEngine{Engine: artifact.Engine{Variant: variant}}
 		e.planned.Variant = variant
 		return e
 	}
@@ -184,13 +187,13 @@ func TestProvenanceOfAnEngine(t *testing.T) {
 	}
 	imported := b
 	imported.Inputs.Model = []toolchain.Input{{Name: "model.onnx"}}
-	imported.Plan.Import = &plan.Import{Toolchain: registry.Toolchain{Lock: digest.FromString("lock")}}
+	imported.Plan.Import = &plan.Import{Toolchain: artifact.Toolchain{Lock: digest.FromString("lock")}}
 	imported.Inputs.Imported.Plan = imported.Plan.Import
 	unlocked := imported
 	unlocked.Plan.Import = &plan.Import{}
 	compressed, provided := engine("fp32"), engine("fp32")
-	compressed.compression, compressed.census = &Compression{}, &registry.Census{}
-	provided.Engine.Providers = []registry.Provider{{Name: "CPUExecutionProvider"}}
+	compressed.compression, compressed.census = &Compression{}, &evidence.Census{}
+	provided.Engine.Providers = []artifact.Provider{{Name: "CPUExecutionProvider"}}
 	for name, c := range map[string]struct {
 		b                                making
 		e                                builtEngine

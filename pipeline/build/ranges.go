@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // quantizerInputs are those of the quantizer for an engine: the table of ranges in place
@@ -22,14 +23,14 @@ func quantizerInputs(m Maker, e plan.Engine, model []toolchain.Input) ([]toolcha
 }
 
 // rangesFiles are the tables of ranges that the engines were quantized by, each once.
-func rangesFiles(b making) ([]registry.PartFile, error) {
-	var files []registry.PartFile
+func rangesFiles(b making) ([]storage.PartFile, error) {
+	var files []storage.PartFile
 	for _, e := range b.engines {
 		name, err := b.Plan.RangesName(e.planned, e.base)
 		if err != nil {
 			return nil, err
 		}
-		have := slices.ContainsFunc(files, func(f registry.PartFile) bool { return f.Path == name })
+		have := slices.ContainsFunc(files, func(f storage.PartFile) bool { return f.Path == name })
 		if name == "" || have {
 			continue
 		}

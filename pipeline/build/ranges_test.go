@@ -6,14 +6,14 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Every table of ranges that engines were quantized by is kept once, and only such tables.
 func TestRangesFiles(t *testing.T) {
 	t.Parallel()
 	engine := func(method string, calibrated bool) builtEngine {
-		e := builtEngine{planned: plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": method}}}
+		e := builtEngine{planned: plan.Engine{Quantizer: &artifact.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": method}}}
 		outcome := toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.onnx"}}}
 		if calibrated {
 			outcome.Files = append(outcome.Files, toolchain.OutputFile{Name: rangesFile, Path: "p", Digest: "sha256:1", Size: 3})

@@ -6,7 +6,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // reproduce does every step again, each in a process of its own, and notes in the steps how
@@ -41,7 +42,7 @@ func makeAgain(ctx context.Context, m Maker, to run.Reporter, e *builtEngine) er
 		var by run.Runnable
 		switch verb := e.steps[j].Job.Verb; {
 		case verb == toolchain.VerbQuantize || verb == toolchain.VerbCompress:
-			by = runnable(m, m.Tools[run.OnnxRuntime], registry.Engine{})
+			by = runnable(m, m.Tools[run.OnnxRuntime], artifact.Engine{})
 		case e.loaded:
 			by = runnable(m, e.Tool, e.Engine)
 		}
@@ -59,13 +60,13 @@ func repeater(m Maker) run.Repeater {
 }
 
 // runnable is how a tool runs what a step of this build leaves.
-func runnable(m Maker, by run.Tool, engine registry.Engine) run.Runnable {
+func runnable(m Maker, by run.Tool, engine artifact.Engine) run.Runnable {
 	return run.Runnable{Tool: by, Engine: engine, Beside: m.Inputs.Operators}
 }
 
 // runnableImport is how the model that an import leaves is run: beside the weights that it did not write.
 func runnableImport(m Maker, imported run.Step) run.Runnable {
-	by := runnable(m, m.Tools[run.OnnxRuntime], registry.Engine{})
+	by := runnable(m, m.Tools[run.OnnxRuntime], artifact.Engine{})
 	for _, in := range m.Inputs.Model {
 		if _, written := imported.Outcome.File(in.Name); !written {
 			by.Beside = append(slices.Clip(by.Beside), in)
@@ -76,11 +77,11 @@ func runnableImport(m Maker, imported run.Step) run.Runnable {
 
 // reproducible is the class of an engine: the worst of what it came from. Empty where
 // it was not checked.
-func reproducible(b making, e builtEngine) registry.Reproducibility {
+func reproducible(b making, e builtEngine) evidence.Reproducibility {
 	if !b.options.CheckReproducible {
 		return ""
 	}
-	worst := registry.ReproducibleBytes
+	worst := evidence.ReproducibleBytes
 	for _, s := range stepsOf(b, e) {
 		if worst.AtLeast(s.Reproducible) {
 			worst = s.Reproducible

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // A step that cannot begin leaves none open, which would report every second that it goes on.
@@ -70,8 +71,8 @@ func TestReproduceWhatDoesNotRunHere(t *testing.T) {
 	if e := all.engines[0]; !registry.HasCode(e.failed, registry.CodeWrongNode) {
 		t.Errorf("one that ran here: %v, want that it does not any more", e.failed)
 	}
-	if e := all.engines[1]; e.failed != nil || e.steps[0].Reproducible != registry.ReproducibleNone {
-		t.Errorf("one of another machine: class %q, error %v; want %q", e.steps[0].Reproducible, e.failed, registry.ReproducibleNone)
+	if e := all.engines[1]; e.failed != nil || e.steps[0].Reproducible != evidence.ReproducibleNone {
+		t.Errorf("one of another machine: class %q, error %v; want %q", e.steps[0].Reproducible, e.failed, evidence.ReproducibleNone)
 	}
 	if !errors.Is(all.engines[2].failed, broken) {
 		t.Errorf("one that was not made: %v", all.engines[2].failed)

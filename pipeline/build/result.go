@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Result is what Build made, or found made already.
 type Result struct {
 	Ref       registry.Ref     `json:"-"`
-	Release   registry.Release `json:"release"`
+	Release   artifact.Release `json:"release"`
 	Plan      registry.Digest  `json:"plan"`
 	Unchanged bool             `json:"unchanged"` // the environment had the release of this plan; nothing was made
 	Steps     int              `json:"steps"`     // steps of drivers
@@ -18,13 +20,13 @@ type Result struct {
 	// Failed are engines of the plan that the release does not have.
 	Failed []FailedEngine `json:"failed,omitempty"`
 	// Reproducible is the class of each engine, by label, where it was asked for.
-	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
+	Reproducible map[string]evidence.Reproducibility `json:"reproducible,omitempty"`
 	// Compression is what was made of the model of each compressed engine, by label, and what it costs.
 	Compression map[string]*Compression `json:"compression,omitempty"`
 	// CrossCheck says who checked the golden outputs, when they were made.
-	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
+	CrossCheck *evidence.CrossCheck `json:"crossCheck,omitempty"`
 	// ReferenceLatency is of the reference's own run, when it was made.
-	ReferenceLatency registry.Latency `json:"referenceLatency"`
+	ReferenceLatency evidence.Latency `json:"referenceLatency"`
 	Elapsed          time.Duration    `json:"elapsedNs"`
 }
 
@@ -64,8 +66,8 @@ type CompressionStep struct {
 	// Kept are layers that the step left as they are, and why.
 	Kept []KeptLayer `json:"kept,omitempty"`
 	// Outputs are the outputs compared with those of the reference model, by name.
-	Outputs  map[string]registry.OutputFigures `json:"outputs,omitempty"`
-	Accuracy *registry.Accuracy                `json:"accuracy,omitempty"`
+	Outputs  map[string]evidence.OutputFigures `json:"outputs,omitempty"`
+	Accuracy *evidence.Accuracy                `json:"accuracy,omitempty"`
 }
 
 // BeforeAfter is a count before a step and after it.

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -67,7 +68,7 @@ func (b Prepared) space() int64 {
 
 // sizeOf is the size of a model of a precision, as a part of the same one in fp32.
 func sizeOf(precision string) float64 {
-	numbers, _ := registry.NumberFormat(precision)
+	numbers, _ := artifact.NumberFormat(precision)
 	switch numbers {
 	case validators.PrecisionFP16:
 		return 0.5

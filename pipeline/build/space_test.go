@@ -5,7 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -14,7 +14,7 @@ func TestSizeOf(t *testing.T) {
 	t.Parallel()
 	for precision, want := range map[string]float64{
 		validators.PrecisionFP32: 1, validators.PrecisionFP16: 0.5, validators.PrecisionInt8: 0.25, validators.PrecisionInt4: 0.15,
-		registry.CompressedPrecision(validators.PrecisionInt8): 0.25, "of its own": 1,
+		artifact.CompressedPrecision(validators.PrecisionInt8): 0.25, "of its own": 1,
 	} {
 		if got := sizeOf(precision); got != want {
 			t.Errorf("%s: got %v, want %v", precision, got, want)
@@ -25,7 +25,7 @@ func TestSizeOf(t *testing.T) {
 // What a quantized model becomes without a quantizer is as large as it is; the space of a build is not a part of it.
 func TestSpaceOfABuild(t *testing.T) {
 	t.Parallel()
-	compiled := plan.Engine{Precision: "int8", Toolchain: registry.Toolchain{Name: "r"}}
+	compiled := plan.Engine{Precision: "int8", Toolchain: artifact.Toolchain{Name: "r"}}
 	quantized := compiled
 	quantized.Quantize = map[string]any{"method": "static"}
 	source := compiled

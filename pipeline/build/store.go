@@ -5,9 +5,14 @@ import (
 	"slices"
 
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // store pushes what was made, signs it and moves the first environment's head. A
@@ -28,7 +33,7 @@ func store(ctx context.Context, b making) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	head, err := b.env.Registry.Publish(ctx, registry.Publication{Model: b.Plan.Model, Release: r.Digest})
+	head, err := b.env.Registry.Publish(ctx, api.Publication{Model: b.Plan.Model, Release: r.Digest})
 	if err != nil {
 		return Result{}, err
 	}
@@ -39,7 +44,7 @@ func store(ctx context.Context, b making) (Result, error) {
 			compressions[e.Engine.Label()] = e.compression
 		}
 	}
-	classes := make(map[string]registry.Reproducibility)
+	classes := make(map[string]evidence.Reproducibility)
 	for _, e := range b.engines {
 		if class := reproducible(b, e); class != "" {
 			classes[e.Engine.Label()] = class
@@ -77,14 +82,14 @@ func count(b making) (steps, cached int) {
 
 // push stores sources and limits first, since every engine names their digests. given are the sources of the release that
 // this part belongs to; nil stores them. Of a build of some targets it makes a part of a release.
-func push(ctx context.Context, b making, environment string, given *registry.Sources) (stored, error) {
+func push(ctx context.Context, b making, environment string, given *storage.Sources) (stored, error) {
 	repository := registry.Repository(environment, b.Plan.Model)
 	var part registry.Digest
 	if b.parts != nil {
 		part = b.parts.key
 	}
 	var sources registry.Digest
-	var roles map[registry.PartKind]registry.Digest
+	var roles map[artifact.PartKind]registry.Digest
 	var err error
 	if in := registry.SourcesRepository(environment, b.Plan.Model); given != nil {
 		sources, roles, err = checkSources(ctx, b, in, *given)
@@ -94,12 +99,12 @@ func push(ctx context.Context, b making, environment string, given *registry.Sou
 	if err != nil {
 		return stored{}, err
 	}
-	reference := roles[registry.PartReference]
-	limits, err := pushDocument(ctx, b, repository, registry.PartLimits, b.Plan.Limits)
+	reference := roles[artifact.PartReference]
+	limits, err := pushDocument(ctx, b, repository, artifact.PartLimits, b.Plan.Limits)
 	if err != nil {
 		return stored{}, err
 	}
-	iface, err := pushDocument(ctx, b, repository, registry.PartInterface, b.Plan.Interface)
+	iface, err := pushDocument(ctx, b, repository, artifact.PartInterface, b.Plan.Interface)
 	if err != nil {
 		return stored{}, err
 	}
@@ -107,32 +112,32 @@ func push(ctx context.Context, b making, environment string, given *registry.Sou
 	if err != nil {
 		return stored{}, err
 	}
-	parts := []registry.PartRef{limits, iface}
+	parts := []storage.PartRef{limits, iface}
 	for _, e := range b.engines {
 		engine := e.Engine
 		engine.Reference, engine.Sources, engine.Limits, engine.Interface = reference, sources, limits.Digest, iface.Digest
 		files := slices.Concat(run.OutputFiles(e.Files), b.Inputs.AssetFiles(), labels, b.Inputs.OperatorFiles())
-		part, err := b.env.Parts.PutPart(ctx, repository, registry.Part{
-			Role: registry.PartEngine, Files: files, Engine: engine, Model: b.Plan.Model, Format: e.Tool.Profile.Format})
+		part, err := b.env.Parts.PutPart(ctx, repository, storage.Part{
+			Role: artifact.PartEngine, Files: files, Engine: engine, Model: b.Plan.Model, Format: e.Tool.Profile.Format})
 		if err != nil {
 			return stored{}, err
 		}
 		parts = append(parts, part)
 	}
-	d, err := b.env.Parts.Assemble(ctx, repository, registry.Assembly{
+	d, err := b.env.Parts.Assemble(ctx, repository, storage.Assembly{
 		Model: b.Plan.Model, Version: b.Plan.Version, Revision: 1, Sources: sources, Plan: b.Plan.Digest, Part: part, Parts: parts})
 	if err != nil {
 		return stored{}, err
 	}
 	r, err := b.env.Registry.Release(ctx, environment, b.Plan.Model, string(d))
-	return stored{r, roles[registry.PartCalibration]}, err
+	return stored{r, roles[artifact.PartCalibration]}, err
 }
 
 // pushSources stores what engines are made of and compared with. It returns the digests of the
 // sources index and of the parts in it.
-func pushSources(ctx context.Context, b making, repository string) (sources registry.Digest, roles map[registry.PartKind]registry.Digest, err error) {
+func pushSources(ctx context.Context, b making, repository string) (sources registry.Digest, roles map[artifact.PartKind]registry.Digest, err error) {
 	golden := b.golden.Set
-	parts := append(writtenSources(b), registry.Part{Role: registry.PartGolden, Files: run.ShardFiles(b.golden.Set, b.golden.Files), Set: &golden})
+	parts := append(writtenSources(b), storage.Part{Role: artifact.PartGolden, Files: run.ShardFiles(b.golden.Set, b.golden.Files), Set: &golden})
 	tuning, err := tuningPart(b)
 	if err != nil {
 		return "", nil, err
@@ -140,8 +145,8 @@ func pushSources(ctx context.Context, b making, repository string) (sources regi
 	if len(tuning.Files) > 0 {
 		parts = append(parts, tuning)
 	}
-	var refs []registry.PartRef
-	roles = make(map[registry.PartKind]registry.Digest)
+	var refs []storage.PartRef
+	roles = make(map[artifact.PartKind]registry.Digest)
 	for _, part := range parts {
 		ref, err := b.env.Parts.PutPart(ctx, repository, part)
 		if err != nil {
@@ -151,42 +156,42 @@ func pushSources(ctx context.Context, b making, repository string) (sources regi
 		refs = append(refs, ref)
 	}
 	sources, err = b.env.Parts.Assemble(ctx, repository,
-		registry.Assembly{Model: b.Plan.Model, Parts: refs, Tags: []string{b.Plan.Version}})
+		storage.Assembly{Model: b.Plan.Model, Parts: refs, Tags: []string{b.Plan.Version}})
 	return sources, roles, err
 }
 
 // writtenSources are the sources that the spec names, which no step of a build made.
-func writtenSources(b making) []registry.Part {
+func writtenSources(b making) []storage.Part {
 	cases := b.Inputs.Cases.Record
-	parts := []registry.Part{
-		{Role: registry.PartReference, Files: append(referenceFiles(b), b.Inputs.OperatorFiles()...), Model: b.Plan.Model, Format: run.OnnxFormat,
-			Engine: registry.Engine{Variant: run.ReferenceID, Precision: b.Plan.ReferencePrecision}},
-		{Role: registry.PartCases, Files: run.InputFiles(b.Inputs.Cases.Files), Set: &cases},
+	parts := []storage.Part{
+		{Role: artifact.PartReference, Files: append(referenceFiles(b), b.Inputs.OperatorFiles()...), Model: b.Plan.Model, Format: run.OnnxFormat,
+			Engine: artifact.Engine{Variant: run.ReferenceID, Precision: b.Plan.ReferencePrecision}},
+		{Role: artifact.PartCases, Files: run.InputFiles(b.Inputs.Cases.Files), Set: &cases},
 	}
 	if len(b.Inputs.Calibration.Files) > 0 {
 		calibration := b.Inputs.Calibration.Record
 		parts = append(parts,
-			registry.Part{Role: registry.PartCalibration, Files: run.InputFiles(b.Inputs.Calibration.Files), Set: &calibration})
+			storage.Part{Role: artifact.PartCalibration, Files: run.InputFiles(b.Inputs.Calibration.Files), Set: &calibration})
 	}
 	if program := b.Inputs.Program; program != nil {
-		parts = append(parts, registry.Part{Role: registry.PartProgram, Files: run.InputFiles([]toolchain.Input{*program})})
+		parts = append(parts, storage.Part{Role: artifact.PartProgram, Files: run.InputFiles([]toolchain.Input{*program})})
 	}
 	return parts
 }
 
 func pushDocument(ctx context.Context, b making, repository string,
-	role registry.PartKind, document any) (registry.PartRef, error) {
+	role artifact.PartKind, document any) (storage.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
 	if err != nil {
-		return registry.PartRef{}, err
+		return storage.PartRef{}, err
 	}
 	file := run.BytesFile(string(role)+".json", digest.FromBytes(data), data)
-	return b.env.Parts.PutPart(ctx, repository, registry.Part{Role: role, Files: []registry.PartFile{file}})
+	return b.env.Parts.PutPart(ctx, repository, storage.Part{Role: role, Files: []storage.PartFile{file}})
 }
 
 // referenceFiles are those of the reference. Where an engine has the same bytes, such as
 // weights that nothing changed, they are the engine's, which need no copy.
-func referenceFiles(b making) []registry.PartFile {
+func referenceFiles(b making) []storage.PartFile {
 	files := run.InputFiles(b.Inputs.Model)
 	for i, f := range files {
 		for _, e := range b.engines {

@@ -7,12 +7,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // A quantizer that leaves no table of ranges ends the build where it stores what it learned.
 func TestStoreWithoutRanges(t *testing.T) {
 	t.Parallel()
-	e := builtEngine{planned: plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": plan.MethodStatic}}}
+	e := builtEngine{planned: plan.Engine{Quantizer: &artifact.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": plan.MethodStatic}}}
 	e.steps = []run.Step{{Name: "quantize", Job: toolchain.Job{Verb: toolchain.VerbQuantize}}}
 	b := making{}
 	b.Plan, b.engines = plan.Plan{Calibration: &plan.Set{}}, []builtEngine{e}

@@ -7,16 +7,17 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // An engine that says of itself something else than was asked for is not built.
 func TestCompareTied(t *testing.T) {
 	t.Parallel()
-	blob := plan.Engine{Toolchain: registry.Toolchain{Version: "2026.4.1"}, Compile: map[string]any{"isa": "AVX512_CORE"}}
+	blob := plan.Engine{Toolchain: artifact.Toolchain{Version: "2026.4.1"}, Compile: map[string]any{"isa": "AVX512_CORE"}}
 	local := plan.Engine{Compile: map[string]any{"device": "local", "cpu": "x86-64-v3"}}
-	graph := func(c registry.Constraint) plan.Engine {
-		return plan.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": c}}}
+	graph := func(c artifact.Constraint) plan.Engine {
+		return plan.Engine{Target: artifact.Target{Name: "x", Runtimes: map[string]artifact.Constraint{"onnxruntime": c}}}
 	}
 	llvm := toolchain.Profile{Name: "iree", Devices: map[string]string{"llvm-cpu": "local", "cuda": "cuda", "rocm": "hip"}}
 	plain, onnx := toolchain.Profile{Name: "openvino"}, toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true}
@@ -24,9 +25,9 @@ func TestCompareTied(t *testing.T) {
 	cuda := plan.Engine{Compile: map[string]any{"device": "cuda", "arch": "sm_80"}}
 	gpu := func(driver, compatibility string) plan.Engine {
 		e := cuda
-		e.Target = registry.Target{Name: "x", Accelerator: &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}, Compatibility: registry.Compatibility(compatibility)}
+		e.Target = artifact.Target{Name: "x", Accelerator: &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}, Compatibility: artifact.Compatibility(compatibility)}
 		if driver != "" {
-			e.Target.Accelerator.Driver = &registry.Constraint{Min: driver}
+			e.Target.Accelerator.Driver = &artifact.Constraint{Min: driver}
 		}
 		return e
 	}
@@ -50,12 +51,12 @@ func TestCompareTied(t *testing.T) {
 		"any driver":                  {gpu("", ""), llvm, ptx, `lets in any driver: ask for accelerator.driver "550"`},
 		"code for one device":         {gpu("550", "version-compatible"), llvm, format.Tie{Backend: "cuda", Arch: "sm_80"}, "no PTX, so it runs on sm_80 alone"},
 		"code for that device":        {gpu("", ""), llvm, format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
-		"the oldest that reads it":    {graph(registry.Constraint{Min: "1.18.0"}), onnx, of21, ""},
-		"an older one":                {graph(registry.Constraint{Min: "1.17.3"}), onnx, of21, "operator set 21, which ONNX Runtime reads from 1.18 on, and target x lets in onnxruntime >= 1.17.3"},
-		"exactly an older one":        {graph(registry.Constraint{Exact: "1.17"}), onnx, of21, "lets in onnxruntime 1.17"},
-		"any up to one":               {graph(registry.Constraint{Below: "2"}), onnx, of21, "lets in onnxruntime < 2"},
-		"no runtime asked for":        {plan.Engine{Target: registry.Target{Name: "x"}}, onnx, of21, "from 1.18 on"},
-		"a runtime of another kind":   {graph(registry.Constraint{Min: "1.0"}), plain, of21, ""},
+		"the oldest that reads it":    {graph(artifact.Constraint{Min: "1.18.0"}), onnx, of21, ""},
+		"an older one":                {graph(artifact.Constraint{Min: "1.17.3"}), onnx, of21, "operator set 21, which ONNX Runtime reads from 1.18 on, and target x lets in onnxruntime >= 1.17.3"},
+		"exactly an older one":        {graph(artifact.Constraint{Exact: "1.17"}), onnx, of21, "lets in onnxruntime 1.17"},
+		"any up to one":               {graph(artifact.Constraint{Below: "2"}), onnx, of21, "lets in onnxruntime < 2"},
+		"no runtime asked for":        {plan.Engine{Target: artifact.Target{Name: "x"}}, onnx, of21, "from 1.18 on"},
+		"a runtime of another kind":   {graph(artifact.Constraint{Min: "1.0"}), plain, of21, ""},
 		"nothing that says more":      {cuda, llvm, format.Tie{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

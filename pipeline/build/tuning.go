@@ -11,6 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // recall fetches the tuning records and tables of ranges of the release at the head of the
@@ -31,7 +34,7 @@ func recall(ctx context.Context, env *run.Env, prepared Prepared, scratch string
 		return learned{}, err
 	}
 	claims, _, err := env.Registry.Claims(ctx, first, r)
-	if err != nil || !(registry.Policy{Require: []string{registry.RequireSignature}}).Check(r, claims).Allowed() {
+	if err != nil || !(policy.Policy{Require: []string{policy.RequireSignature}}).Check(r, claims).Allowed() {
 		return learned{}, err
 	}
 	repository := registry.SourcesRepository(first, model)
@@ -42,7 +45,7 @@ func recall(ctx context.Context, env *run.Env, prepared Prepared, scratch string
 	if err != nil {
 		return learned{}, err
 	}
-	ref, ok := sources.Parts[registry.PartTuning]
+	ref, ok := sources.Parts[artifact.PartTuning]
 	if !ok {
 		return learned{}, nil
 	}
@@ -67,13 +70,13 @@ func recall(ctx context.Context, env *run.Env, prepared Prepared, scratch string
 }
 
 // readTuning reads what a record is for off its name.
-func readTuning(f registry.File, dir string) (tuningRecord, bool) {
+func readTuning(f artifact.File, dir string) (tuningRecord, bool) {
 	parts := strings.SplitN(f.Path, "/", 4)
 	if len(parts) != 4 {
 		return tuningRecord{}, false
 	}
 	return tuningRecord{
-		toolchain: registry.Toolchain{Name: parts[0], Version: parts[1]}, target: parts[2],
+		toolchain: artifact.Toolchain{Name: parts[0], Version: parts[1]}, target: parts[2],
 		file: toolchain.OutputFile{Name: parts[3],
 			Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size},
 	}, true
@@ -117,16 +120,16 @@ func (e *builtEngine) takeRecords(given *plan.Tuning, files []toolchain.OutputFi
 }
 
 // tuningPart is what this build learned, as a part of the sources.
-func tuningPart(b making) (registry.Part, error) {
+func tuningPart(b making) (storage.Part, error) {
 	files, err := rangesFiles(b)
 	files = append(files, recordFiles(b)...)
-	slices.SortFunc(files, func(a, b registry.PartFile) int { return strings.Compare(a.Path, b.Path) })
-	return registry.Part{Role: registry.PartTuning, Files: files}, err
+	slices.SortFunc(files, func(a, b storage.PartFile) int { return strings.Compare(a.Path, b.Path) })
+	return storage.Part{Role: artifact.PartTuning, Files: files}, err
 }
 
 // recordFiles are the records of this build, and those of the last one for what this one
 // did not compile. Of several engines for one target, the record of the last counts.
-func recordFiles(b making) []registry.PartFile {
+func recordFiles(b making) []storage.PartFile {
 	last := make(map[string]tuningRecord)
 	for _, r := range b.learned.records {
 		last[r.name()] = r
@@ -136,7 +139,7 @@ func recordFiles(b making) []registry.PartFile {
 			last[r.name()] = r
 		}
 	}
-	var files []registry.PartFile
+	var files []storage.PartFile
 	for name, r := range last {
 		switch {
 		case r.given != nil:

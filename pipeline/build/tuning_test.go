@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Records that a compiler leaves in the folder for them are no files of the engine; a given record comes first.
@@ -39,11 +39,11 @@ func TestTakeRecords(t *testing.T) {
 func TestTuningOf(t *testing.T) {
 	t.Parallel()
 	record := func(name, version, target string) tuningRecord {
-		return tuningRecord{toolchain: registry.Toolchain{Name: name, Version: version}, target: target, file: toolchain.OutputFile{Name: name + version + target, Size: 3}}
+		return tuningRecord{toolchain: artifact.Toolchain{Name: name, Version: version}, target: target, file: toolchain.OutputFile{Name: name + version + target, Size: 3}}
 	}
 	m := Maker{Worker: run.Worker{}}
 	m.learned.records = []tuningRecord{record("a", "1", "x"), record("b", "1", "x"), record("a", "2", "x"), record("a", "1", "y"), record("b", "2", "x")}
-	planned := plan.Engine{Toolchain: registry.Toolchain{Name: "a", Version: "1"}, Target: registry.Target{Name: "x"}}
+	planned := plan.Engine{Toolchain: artifact.Toolchain{Name: "a", Version: "1"}, Target: artifact.Target{Name: "x"}}
 	got := tuning(m, planned)
 	if len(got) != 1 || got[0].Name != "a1x" || got[0].Role != toolchain.RoleTuning || got[0].Size != 3 {
 		t.Errorf("got %+v, want the record a1x", got)

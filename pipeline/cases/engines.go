@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -78,7 +79,7 @@ func (cs *Set) needsConversion(iface validators.Interface) (bool, error) {
 }
 
 // convertShard writes a shard with the types of the interface, and notes the cases that changed.
-func (cs *Set) convertShard(in toolchain.Input, of registry.Shard, iface validators.Interface, to string) (err error) {
+func (cs *Set) convertShard(in toolchain.Input, of artifact.Shard, iface validators.Interface, to string) (err error) {
 	f, err := openShard(in)
 	if err != nil {
 		return err

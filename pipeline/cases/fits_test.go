@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -30,6 +31,7 @@ func interfaceOf(dtype tensor.DType, x, z []validators.Dim) validators.Interface
 }
 
 func sym(s string) validators.Dim { return validators.Dim{Symbol: s} }
+
 func size(n int64) validators.Dim { return validators.Dim{Size: n} }
 
 // fileOf writes tensors into a safetensors file.
@@ -125,8 +127,8 @@ func TestReadFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []registry.Shard{{File: "cases-00000.safetensors", First: 0, Count: 2}, {File: "cases-00001.safetensors", First: 2, Count: 1}}
-	if !slices.Equal(set.Record.Shards, want) || set.Record.Count != 3 || set.Record.Origin != registry.OriginRecorded {
+	want := []artifact.Shard{{File: "cases-00000.safetensors", First: 0, Count: 2}, {File: "cases-00001.safetensors", First: 2, Count: 1}}
+	if !slices.Equal(set.Record.Shards, want) || set.Record.Count != 3 || set.Record.Origin != artifact.OriginRecorded {
 		t.Errorf("record %+v, want three cases in %+v", set.Record, want)
 	}
 	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], `b.safetensors: tensor "a": NaN in 1 of 1 cases, the first is case 2`) {
@@ -226,7 +228,7 @@ func TestGenerate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if set.Record.Count != 2 || set.Record.Origin != registry.OriginGenerated || len(set.Files) != 1 {
+			if set.Record.Count != 2 || set.Record.Origin != artifact.OriginGenerated || len(set.Files) != 1 {
 				t.Fatalf("record %+v with %d files, want two generated cases in one", set.Record, len(set.Files))
 			}
 			all, err := tensor.ReadFile(set.Files[0].Path, tensor.Limits{})

@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -31,7 +32,7 @@ func Generate(count int, seed uint64, iface validators.Interface, draws map[stri
 	if err := WriteShard(path, tensors); err != nil {
 		return Set{}, err
 	}
-	cs := Set{Record: registry.CaseSet{Origin: registry.OriginGenerated}}
+	cs := Set{Record: artifact.CaseSet{Origin: artifact.OriginGenerated}}
 	input, err := toolchain.FileInput(toolchain.RoleCases, generatedShard, path)
 	if err != nil {
 		return Set{}, err

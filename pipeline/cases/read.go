@@ -13,13 +13,14 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // Set is a set of cases on disk, checked against the model's inputs.
 type Set struct {
-	Record   registry.CaseSet
+	Record   artifact.CaseSet
 	Files    []toolchain.Input // one for each shard, named as in the record
 	Warnings []string          // about values that are probably a mistake
 	Copies   map[int]bool      // numbers of the cases with the inputs of an earlier one; nil: not looked for
@@ -42,7 +43,7 @@ func Read(files confined.Folder, folder, role string, iface validators.Interface
 	if err != nil {
 		return Set{}, err
 	}
-	cs := Set{Record: registry.CaseSet{Origin: registry.OriginRecorded}}
+	cs := Set{Record: artifact.CaseSet{Origin: artifact.OriginRecorded}}
 	for i, name := range names {
 		shard := fmt.Sprintf("%s-%05d.safetensors", role, i)
 		f, err := files.Open(path.Join(folder, name))
@@ -115,7 +116,7 @@ func (cs *Set) take(role, name string, f *os.File, source string, iface validato
 
 // Add adds a shard of count cases.
 func (cs *Set) Add(shard toolchain.Input, count int) {
-	cs.Record.Shards = append(cs.Record.Shards, registry.Shard{File: shard.Name, First: cs.Record.Count, Count: count})
+	cs.Record.Shards = append(cs.Record.Shards, artifact.Shard{File: shard.Name, First: cs.Record.Count, Count: count})
 	cs.Record.Count += count
 	cs.Files = append(cs.Files, shard)
 }

@@ -191,5 +191,6 @@ func cause(err error) error {
 // silent is an error that errors.Is finds but that adds no text.
 type silent struct{ error }
 
-func (silent) Error() string   { return "" }
+func (silent) Error() string { return "" }
+
 func (s silent) Unwrap() error { return s.error }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -22,9 +24,9 @@ type findings struct {
 	set     *Set
 	engine  Engine
 	dir     string // for files
-	checks  []registry.ConsistencyCheck
-	reasons []registry.Reason
-	open    []registry.Reason // why the engine is undecided
+	checks  []evidence.ConsistencyCheck
+	reasons []evidence.Reason
+	open    []evidence.Reason // why the engine is undecided
 	late    bool              // a check did not run for want of time
 }
 
@@ -60,14 +62,14 @@ func (f *findings) repeats(ctx context.Context, done outcome) error {
 			other = append(other, pair{number, before, a, inputs})
 		}
 	}
-	if err := f.recordJitter(ctx, registry.ConsistencyRepeat, same); err != nil {
+	if err := f.recordJitter(ctx, evidence.ConsistencyRepeat, same); err != nil {
 		return err
 	}
-	return f.recordJitter(ctx, registry.ConsistencyProcess, other)
+	return f.recordJitter(ctx, evidence.ConsistencyProcess, other)
 }
 
 // recordJitter records what differs between two runs of the same cases.
-func (f *findings) recordJitter(ctx context.Context, kind registry.ConsistencyKind, pairs []pair) error {
+func (f *findings) recordJitter(ctx context.Context, kind evidence.ConsistencyKind, pairs []pair) error {
 	p, reasons, err := f.jitter(ctx, kind, validators.TrialOf(kind).Words, pairs)
 	if err != nil {
 		return err
@@ -77,17 +79,17 @@ func (f *findings) recordJitter(ctx context.Context, kind registry.ConsistencyKi
 }
 
 // add adds a check of runs of the same cases, and the reasons why it fails.
-func (f *findings) add(p registry.ConsistencyCheck, reasons []registry.Reason) {
-	if p.Verdict == registry.VerdictFail {
+func (f *findings) add(p evidence.ConsistencyCheck, reasons []evidence.Reason) {
+	if p.Verdict == evidence.VerdictFail {
 		f.fail(validators.TrialOf(p.Kind).Code, p.Message, reasons)
 	}
 	f.checks = append(f.checks, p)
 }
 
 // jitter judges what differs between two runs of the same cases.
-func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, where string,
-	pairs []pair) (registry.ConsistencyCheck, []registry.Reason, error) {
-	p := registry.ConsistencyCheck{Kind: kind, Cases: len(pairs), Verdict: registry.VerdictPass}
+func (f *findings) jitter(ctx context.Context, kind evidence.ConsistencyKind, where string,
+	pairs []pair) (evidence.ConsistencyCheck, []evidence.Reason, error) {
+	p := evidence.ConsistencyCheck{Kind: kind, Cases: len(pairs), Verdict: evidence.VerdictPass}
 	var differ []pair
 	for _, pair := range pairs {
 		if pair.differs() {
@@ -102,7 +104,7 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 	if err != nil {
 		return p, nil, err
 	}
-	if verdict != registry.VerdictFail {
+	if verdict != evidence.VerdictFail {
 		reasons = nil
 	}
 	p.Message = fmt.Sprintf("%s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.MaxAbs))
@@ -113,12 +115,12 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 	if at >= 0 {
 		p.Message += fmt.Sprintf("; case %d has NaN in one of the runs", differ[at].number)
 	}
-	p.Verdict = registry.VerdictRecorded
-	if f.engine.Exact && verdict != registry.VerdictFail {
-		reasons = []registry.Reason{{Message: "the limits allow no jitter"}}
+	p.Verdict = evidence.VerdictRecorded
+	if f.engine.Exact && verdict != evidence.VerdictFail {
+		reasons = []evidence.Reason{{Message: "the limits allow no jitter"}}
 	}
-	if verdict == registry.VerdictFail || at >= 0 || f.engine.Exact {
-		p.Verdict = registry.VerdictFail
+	if verdict == evidence.VerdictFail || at >= 0 || f.engine.Exact {
+		p.Verdict = evidence.VerdictFail
 	}
 	return p, reasons, nil
 }
@@ -126,7 +128,7 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 // trial compares what an engine computed for a batch with what it computes for each case alone, and
 // for other sizes with what the reference model computes.
 func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
-	p := registry.ConsistencyCheck{Kind: t.kind, What: t.what, Verdict: registry.VerdictPass, Message: t.note}
+	p := evidence.ConsistencyCheck{Kind: t.kind, What: t.what, Verdict: evidence.VerdictPass, Message: t.note}
 	defer func() { f.checks = append(f.checks, p) }()
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
@@ -134,7 +136,7 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 			if outOfTime(err) {
 				why, f.late = "the reference model did not run: ", true
 			}
-			p.Verdict, p.Message = registry.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error())
+			p.Verdict, p.Message = evidence.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error())
 			return nil
 		}
 		if err := done.failed[s.Name]; err != nil {
@@ -147,7 +149,7 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 		for at := range s.cases {
 			made, err := f.pair(t, s, at, done)
 			if errors.Is(err, tensor.ErrMismatch) {
-				p.Verdict = registry.VerdictFail
+				p.Verdict = evidence.VerdictFail
 				f.fail(validators.TrialOf(t.kind).Code, t.what+": "+err.Error(), nil)
 				p.Message = sentence(t.note, err.Error())
 				return nil
@@ -167,15 +169,15 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 }
 
 // judge records the verdict on what a trial gave.
-func (f *findings) judge(ctx context.Context, t trial, p *registry.ConsistencyCheck, pairs []pair, done outcome) error {
+func (f *findings) judge(ctx context.Context, t trial, p *evidence.ConsistencyCheck, pairs []pair, done outcome) error {
 	verdict, reasons, err := f.compare(ctx, p, pairs)
 	if err != nil {
 		return err
 	}
 	switch verdict {
-	case registry.VerdictPass:
-	case registry.VerdictFail:
-		p.Verdict = registry.VerdictFail
+	case evidence.VerdictPass:
+	case evidence.VerdictFail:
+		p.Verdict = evidence.VerdictFail
 		what := t.what + ": " + validators.TrialOf(t.kind).Words
 		mixes, err := f.referenceMixes(ctx, t, done)
 		if err != nil {
@@ -187,7 +189,7 @@ func (f *findings) judge(ctx context.Context, t trial, p *registry.ConsistencyCh
 		f.fail(validators.TrialOf(t.kind).Code, what, reasons)
 		p.Message = sentence(t.note, f.reasons[len(f.reasons)-1].Message)
 	default: // nothing was compared, say
-		p.Verdict = registry.VerdictUndecided
+		p.Verdict = evidence.VerdictUndecided
 		p.Message = sentence(t.note, "not judged"+prefixed(": ", said(reasons)))
 	}
 	return nil
@@ -217,12 +219,12 @@ func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (b
 			pairs = append(pairs, made)
 		}
 	}
-	verdict, _, err := f.compare(ctx, &registry.ConsistencyCheck{Kind: t.kind}, pairs)
-	return verdict == registry.VerdictPass, err
+	verdict, _, err := f.compare(ctx, &evidence.ConsistencyCheck{Kind: t.kind}, pairs)
+	return verdict == evidence.VerdictPass, err
 }
 
 // said joins the messages of reasons.
-func said(reasons []registry.Reason) string {
+func said(reasons []evidence.Reason) string {
 	var all []string
 	for _, r := range reasons[:min(len(reasons), maxReasons)] {
 		all = append(all, r.Message)
@@ -238,9 +240,9 @@ func sentence(note, more string) string {
 }
 
 // fail adds the reasons of a check, each with what failed in front.
-func (f *findings) fail(code, what string, reasons []registry.Reason) {
+func (f *findings) fail(code, what string, reasons []evidence.Reason) {
 	if len(reasons) == 0 {
-		reasons = []registry.Reason{{}}
+		reasons = []evidence.Reason{{}}
 	}
 	for _, r := range reasons[:min(len(reasons), maxReasons)] {
 		r.Code, r.Message = code, what+prefixed(": ", r.Message)
@@ -257,13 +259,13 @@ func prefixed(by, text string) string {
 
 // compare judges pairs by the limits of the engine, and notes the largest difference. Outputs of
 // other shapes fail.
-func (f *findings) compare(ctx context.Context, p *registry.ConsistencyCheck, pairs []pair) (registry.Verdict, []registry.Reason, error) {
+func (f *findings) compare(ctx context.Context, p *evidence.ConsistencyCheck, pairs []pair) (evidence.Verdict, []evidence.Reason, error) {
 	comparison := f.engine.Comparison
 	comparison.Golden, comparison.Engine = filepath.Join(f.dir, "want"), filepath.Join(f.dir, "got")
 	comparison.Masks.Dir, comparison.Labels, comparison.Shards = filepath.Join(f.dir, "inputs"), parity.Labels{}, nil
 	defer os.RemoveAll(f.dir)
 	for i, pair := range pairs {
-		s := registry.Shard{File: fmt.Sprintf("%05d.safetensors", i), First: pair.number, Count: 1}
+		s := artifact.Shard{File: fmt.Sprintf("%05d.safetensors", i), First: pair.number, Count: 1}
 		comparison.Shards = append(comparison.Shards, s)
 		for dir, tensors := range map[string]map[string]tensor.Tensor{comparison.Golden: pair.want,
 			comparison.Engine: pair.got, comparison.Masks.Dir: pair.inputs} {
@@ -275,15 +277,15 @@ func (f *findings) compare(ctx context.Context, p *registry.ConsistencyCheck, pa
 	comparison.Masks.Shards = comparison.Shards
 	found, err := parity.Compare(ctx, comparison)
 	if errors.Is(err, tensor.ErrMismatch) {
-		p.MaxAbs = registry.Figure(math.Inf(1))
-		return registry.VerdictFail, []registry.Reason{{Message: err.Error()}}, nil
+		p.MaxAbs = evidence.Figure(math.Inf(1))
+		return evidence.VerdictFail, []evidence.Reason{{Message: err.Error()}}, nil
 	}
 	if err != nil {
 		return "", nil, err
 	}
 	for _, name := range names(f.set.Interface.Outputs) {
 		if r := found.Outputs[name]; float64(p.MaxAbs) < r.MaxAbs {
-			p.MaxAbs, p.Output = registry.Figure(r.MaxAbs), name
+			p.MaxAbs, p.Output = evidence.Figure(r.MaxAbs), name
 		}
 	}
 	verdict, reasons := f.engine.Judge(p.Kind, found.Outputs, found.Cases)

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -30,9 +31,9 @@ func TestHonest(t *testing.T) {
 			}
 			for _, p := range checks {
 				// A batch has four cases of the first shard or three of the second.
-				want := map[registry.ConsistencyKind]int{registry.ConsistencyRepeat: 13, registry.ConsistencyProcess: 13,
-					registry.ConsistencyBatch: 7, registry.ConsistencyDimension: 8}[p.Kind]
-				if p.Verdict != registry.VerdictPass || p.MaxAbs != 0 || p.Output != "" || p.Affected != 0 || p.Cases != want {
+				want := map[evidence.ConsistencyKind]int{evidence.ConsistencyRepeat: 13, evidence.ConsistencyProcess: 13,
+					evidence.ConsistencyBatch: 7, evidence.ConsistencyDimension: 8}[p.Kind]
+				if p.Verdict != evidence.VerdictPass || p.MaxAbs != 0 || p.Output != "" || p.Affected != 0 || p.Cases != want {
 					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Kind, p.What, p.Verdict, p.Cases, p.Affected, p.MaxAbs, want)
 				}
 			}
@@ -73,7 +74,7 @@ func TestModelMixesCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := slices.IndexFunc(reasons, func(r registry.Reason) bool { return r.Code == validators.ReasonBatch })
+			at := slices.IndexFunc(reasons, func(r evidence.Reason) bool { return r.Code == validators.ReasonBatch })
 			if at < 0 {
 				t.Fatalf("reasons %v, want one with %s", reasons, validators.ReasonBatch)
 			}
@@ -134,12 +135,12 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			failed := slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict == registry.VerdictPass })
+			failed := slices.DeleteFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Verdict == evidence.VerdictPass })
 			if got := whats(failed); !slices.Equal(got, c.want) {
 				t.Errorf("not passed %q, want %q", got, c.want)
 			}
 			for _, p := range failed {
-				if p.Verdict != registry.VerdictFail || p.Message == "" {
+				if p.Verdict != evidence.VerdictFail || p.Message == "" {
 					t.Errorf("%s %s: %s %q, want a failure with a message", p.Kind, p.What, p.Verdict, p.Message)
 				}
 			}
@@ -173,13 +174,13 @@ func TestJitter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		by      float32
-		verdict registry.Verdict
+		verdict evidence.Verdict
 		reasons int
 		text    string
 	}{
-		"within the limits": {0.005, registry.VerdictRecorded, 0, "1 of 13 cases differ, by at most 0.005"},
-		"beyond the limits": {0.5, registry.VerdictFail, 1, "1 of 13 cases differ, by at most 0.5 in output y"},
-		"NaN":               {float32(math.NaN()), registry.VerdictFail, 1, "case 2 has NaN in one of the runs"},
+		"within the limits": {0.005, evidence.VerdictRecorded, 0, "1 of 13 cases differ, by at most 0.005"},
+		"beyond the limits": {0.5, evidence.VerdictFail, 1, "1 of 13 cases differ, by at most 0.5 in output y"},
+		"NaN":               {float32(math.NaN()), evidence.VerdictFail, 1, "case 2 has NaN in one of the runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,10 +189,10 @@ func TestJitter(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := checks[1] // the run of the cases is the first, that in another process the second
-			if p.Kind != registry.ConsistencyProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
+			if p.Kind != evidence.ConsistencyProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
 				t.Errorf("%s: %s, %d affected, %q; want %s for one case with %q", p.Kind, p.Verdict, p.Affected, p.Message, c.verdict, c.text)
 			}
-			if checks[0].Verdict != registry.VerdictPass {
+			if checks[0].Verdict != evidence.VerdictPass {
 				t.Errorf("in one process: %s %q, want a pass", checks[0].Verdict, checks[0].Message)
 			}
 			if len(reasons) != c.reasons || (c.reasons > 0 && (reasons[0].Code != validators.ReasonJitter || !strings.Contains(reasons[0].Message, c.text))) {
@@ -207,10 +208,10 @@ func TestJitter(t *testing.T) {
 			}
 			return nil
 		}))
-		if err != nil || checks[0].Verdict != registry.VerdictFail || checks[0].Affected != 13 || checks[1].Verdict != registry.VerdictPass {
+		if err != nil || checks[0].Verdict != evidence.VerdictFail || checks[0].Affected != 13 || checks[1].Verdict != evidence.VerdictPass {
 			t.Errorf("checks %+v, error %v; want a failure of 13 cases in one process alone", checks[:2], err)
 		}
-		if !slices.ContainsFunc(reasons, func(r registry.Reason) bool { return r.Code == validators.ReasonJitter }) {
+		if !slices.ContainsFunc(reasons, func(r evidence.Reason) bool { return r.Code == validators.ReasonJitter }) {
 			t.Errorf("reasons %v, want one with the code jitter", reasons)
 		}
 	})
@@ -231,12 +232,12 @@ func TestNotJudged(t *testing.T) {
 	if err != nil || len(reasons) != 0 {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
-	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == "seq=1" })
-	if p := checks[i]; p.Verdict != registry.VerdictUndecided ||
+	i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.What == "seq=1" })
+	if p := checks[i]; p.Verdict != evidence.VerdictUndecided ||
 		!strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
 		t.Errorf("seq=1: %s %q, want undecided, with what the reference model says", p.Verdict, p.Message)
 	}
-	if n := len(slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict != registry.VerdictPass })); n != len(every())-1 {
+	if n := len(slices.DeleteFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Verdict != evidence.VerdictPass })); n != len(every())-1 {
 		t.Errorf("%d checks passed, want all but one", n)
 	}
 	_, reasons, err = setup(t, false).engine(t, but(func(_ int, _ []float32, batch, _ int) error {
@@ -256,11 +257,11 @@ func TestNotAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code    registry.Code
-		verdict registry.Verdict
+		verdict evidence.Verdict
 		reasons int
 	}{
-		"a crash":   {registry.CodeInternal, registry.VerdictFail, 1},
-		"no memory": {registry.CodeUnavailable, registry.VerdictUndecided, 0},
+		"a crash":   {registry.CodeInternal, evidence.VerdictFail, 1},
+		"no memory": {registry.CodeUnavailable, evidence.VerdictUndecided, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -274,8 +275,8 @@ func TestNotAgain(t *testing.T) {
 			if err != nil || len(reasons) < c.reasons || c.reasons == 0 && len(reasons) > 0 {
 				t.Fatalf("error %v, reasons %v; want %d or more reasons", err, reasons, c.reasons)
 			}
-			if !slices.ContainsFunc(checks, func(p registry.ConsistencyCheck) bool {
-				return p.Kind == registry.ConsistencyRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
+			if !slices.ContainsFunc(checks, func(p evidence.ConsistencyCheck) bool {
+				return p.Kind == evidence.ConsistencyRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
 			}) {
 				t.Errorf("checks %+v, want a repeat with the verdict %s", checks, c.verdict)
 			}
@@ -306,7 +307,7 @@ func TestBudget(t *testing.T) {
 			}
 			ran := 0
 			for _, p := range checks {
-				if p.Verdict == registry.VerdictPass {
+				if p.Verdict == evidence.VerdictPass {
 					ran++
 				} else if !strings.Contains(p.Message, "left out: it would take about") || p.Cases != 0 {
 					t.Errorf("%s %s: %s %q, want that it was left out", p.Kind, p.What, p.Verdict, p.Message)
@@ -333,8 +334,8 @@ func TestBytes(t *testing.T) {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	want := fmt.Sprintf("seq=%d", 1<<17) // 2^17 elements of 4 bytes, in and out
-	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == want })
-	if i < 0 || checks[i].Verdict != registry.VerdictPass || checks[i].Cases != 1 ||
+	i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.What == want })
+	if i < 0 || checks[i].Verdict != evidence.VerdictPass || checks[i].Cases != 1 ||
 		checks[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
 		t.Errorf("checks %+v, want %s with one case and a note about the declared size", checks, want)
 	}
@@ -349,7 +350,7 @@ func TestBytesOfAllSizes(t *testing.T) {
 	for most, fits := range map[int64]bool{2 << 20: true, 2<<20 - 1: false} { // 2 times 2^17 elements of 4 bytes, in and out
 		w.o.MaxBytes = most
 		checks, _, err := w.engine(t, honest)
-		i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool {
+		i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool {
 			return p.What == fmt.Sprintf("all max: batch=2, seq=%d", 1<<17) && !strings.Contains(p.Message, "one case takes more")
 		})
 		if err != nil || (i >= 0) != fits {
@@ -408,15 +409,15 @@ func TestFixedShape(t *testing.T) {
 func TestNothingCompared(t *testing.T) {
 	t.Parallel()
 	w := setup(t, false)
-	w.judge = func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
-		return registry.VerdictUndecided, []registry.Reason{{Message: "no element of output y counted"}}
+	w.judge = func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+		return evidence.VerdictUndecided, []evidence.Reason{{Message: "no element of output y counted"}}
 	}
 	checks, reasons, err := w.engine(t, honest)
 	if err != nil || len(reasons) > 0 {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	for _, p := range checks[2:] { // repeats are compared bit by bit
-		if p.Verdict != registry.VerdictUndecided || !strings.Contains(p.Message, "not judged: no element of output y counted") {
+		if p.Verdict != evidence.VerdictUndecided || !strings.Contains(p.Message, "not judged: no element of output y counted") {
 			t.Errorf("%s %s: %s %q, want undecided with the reason", p.Kind, p.What, p.Verdict, p.Message)
 		}
 	}
@@ -447,7 +448,7 @@ func TestHang(t *testing.T) {
 			if err != nil || len(reasons) > 0 {
 				t.Fatalf("error %v, reasons %v; want none", err, reasons)
 			}
-			undecided := slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict == registry.VerdictPass })
+			undecided := slices.DeleteFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Verdict == evidence.VerdictPass })
 			if got, want := whats(undecided), []string{"batch batch=2", "batch batch=2 swapped"}; !slices.Equal(got, want) {
 				t.Errorf("undecided %q, want %q", got, want)
 			}

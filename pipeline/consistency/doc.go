@@ -12,7 +12,8 @@ import (
 	"errors"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -32,7 +33,7 @@ const (
 type Options struct {
 	Interface validators.Interface
 	Dir       string           // folder of the cases
-	Shards    []registry.Shard // of the cases
+	Shards    []artifact.Shard // of the cases
 	Copies    map[int]bool     // numbers of cases that have the inputs of an earlier one: they are not picked
 	Scratch   string           // folder for files, which the caller removes
 	// Budget is the time that the runs of one engine may take, without loading it, as far as Run,
@@ -68,7 +69,7 @@ type Runner func(ctx context.Context, inputs []Input, dir string) (outputs strin
 type Loader func(ctx context.Context, inputs []Input, dir string) (outputs []string, err error)
 
 // Judge decides by the limits of an engine what a check of a kind found. It is not given accuracy.
-type Judge func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
+type Judge func(kind evidence.ConsistencyKind, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason)
 
 // Engine is an engine to check.
 type Engine struct {
@@ -85,11 +86,11 @@ type Engine struct {
 
 // Found is what the checks of an engine found.
 type Found struct {
-	Checks []registry.ConsistencyCheck
-	Failed []registry.Reason // of each check that failed
+	Checks []evidence.ConsistencyCheck
+	Failed []evidence.Reason // of each check that failed
 	// Open are the reasons why an engine whose checks all hold is undecided: a run of it was stopped
 	// by time, or none could be done for want of time.
-	Open []registry.Reason
+	Open []evidence.Reason
 }
 
 // Set is the checks for the engines of one verification.
@@ -98,14 +99,14 @@ type Set struct {
 	repeat    []shard // the same cases, then once more in another order
 	loads     []shard // some of these cases, for an engine that is loaded again
 	trials    []trial
-	leftOut   []registry.ConsistencyCheck
+	leftOut   []evidence.ConsistencyCheck
 	late      bool    // something is left out for want of time
 	reference outcome // of the reference model
 }
 
 // trial is a check with inputs of its own.
 type trial struct {
-	kind   registry.ConsistencyKind
+	kind   evidence.ConsistencyKind
 	what   string
 	note   string
 	shards []shard
@@ -115,7 +116,7 @@ type trial struct {
 // shard is a file of cases.
 type shard struct {
 	Input
-	of    registry.Shard // of the cases that these are from
+	of    artifact.Shard // of the cases that these are from
 	cases []slot
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -22,7 +22,7 @@ func TestEmptyBatches(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "a"), map[string]tensor.Tensor{"x": x})
 	i := openDims()
 	i.Dims["batch"] = validators.DimRange{Min: 0, Opt: 1, Max: 16}
-	set, err := consistency.New(consistency.Options{Interface: i, Dir: dir, Shards: []registry.Shard{{File: "a", Count: 3}},
+	set, err := consistency.New(consistency.Options{Interface: i, Dir: dir, Shards: []artifact.Shard{{File: "a", Count: 3}},
 		Scratch: t.TempDir(), Budget: time.Minute, Run: time.Millisecond})
 	if err != nil || set == nil {
 		t.Errorf("error %v, want a set", err)

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -129,9 +130,9 @@ type trying struct {
 	where     string  // the input that is a mask
 	processes int     // of the engine
 	loads     []model // what each load of the engine computes; nil: it is not loaded again
-	judge     func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
+	judge     func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
 	exact     bool              // two runs must not differ
-	open      []registry.Reason // why the engine was undecided the last time
+	open      []evidence.Reason // why the engine was undecided the last time
 }
 
 // values is the sequence length of the cases.
@@ -142,7 +143,7 @@ const values = 4
 func setup(t *testing.T, stacked bool) *trying {
 	t.Helper()
 	dir := t.TempDir()
-	shards := []registry.Shard{{File: "a.safetensors", First: 0, Count: 10}, {File: "b.safetensors", First: 10, Count: 3}}
+	shards := []artifact.Shard{{File: "a.safetensors", First: 0, Count: 10}, {File: "b.safetensors", First: 10, Count: 3}}
 	for _, s := range shards {
 		var x []float32
 		for row := range s.Count {
@@ -181,16 +182,16 @@ func (w *trying) spread(t *testing.T, name string, made func(cases int) (tensor.
 }
 
 // judge asks for an error of at most 0.01, and for no new NaN.
-func judge(_ registry.ConsistencyKind, outputs map[string]tensor.Result, _ int) (registry.Verdict, []registry.Reason) {
+func judge(_ evidence.ConsistencyKind, outputs map[string]tensor.Result, _ int) (evidence.Verdict, []evidence.Reason) {
 	y := outputs["y"]
 	if y.NewNaN > 0 || y.MaxAbs > 0.01 {
-		return registry.VerdictFail, []registry.Reason{{Code: "limit_exceeded", Output: "y", Message: fmt.Sprintf("maxAbs is %g", y.MaxAbs)}}
+		return evidence.VerdictFail, []evidence.Reason{{Code: "limit_exceeded", Output: "y", Message: fmt.Sprintf("maxAbs is %g", y.MaxAbs)}}
 	}
-	return registry.VerdictPass, nil
+	return evidence.VerdictPass, nil
 }
 
 // engine runs the cases and then the checks.
-func (w *trying) engine(t *testing.T, m model) ([]registry.ConsistencyCheck, []registry.Reason, error) {
+func (w *trying) engine(t *testing.T, m model) ([]evidence.ConsistencyCheck, []evidence.Reason, error) {
 	t.Helper()
 	set, engine := w.ready(t, m)
 	found, err := set.Engine(t.Context(), engine, t.TempDir())
@@ -242,7 +243,7 @@ func (w *trying) loader(t *testing.T) consistency.Loader {
 }
 
 // whats lists the checks.
-func whats(checks []registry.ConsistencyCheck) []string {
+func whats(checks []evidence.ConsistencyCheck) []string {
 	var all []string
 	for _, p := range checks {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", p.Kind, p.What)))

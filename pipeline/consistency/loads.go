@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -29,13 +30,13 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 	if err == nil && len(dirs) == 0 {
 		err = registry.Errorf(registry.CodeInternal, "nothing was loaded")
 	}
-	p := registry.ConsistencyCheck{Kind: registry.ConsistencyLoad}
+	p := evidence.ConsistencyCheck{Kind: evidence.ConsistencyLoad}
 	if err != nil {
 		f.broke(&p, "", validators.TrialOf(p.Kind).Code, "the engine does not run where it is loaded several times", err)
 		f.checks = append(f.checks, p)
 		return nil
 	}
-	p.What, p.Verdict = fmt.Sprintf("loads=%d", len(dirs)), registry.VerdictPass
+	p.What, p.Verdict = fmt.Sprintf("loads=%d", len(dirs)), evidence.VerdictPass
 	for _, s := range f.set.loads {
 		p.Cases += len(s.cases)
 	}
@@ -45,7 +46,7 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 		if err != nil {
 			return err
 		}
-		if p.Verdict == registry.VerdictFail {
+		if p.Verdict == evidence.VerdictFail {
 			f.add(p, reasons)
 			return nil
 		}
@@ -71,15 +72,15 @@ func (f *findings) batchToLoad(done outcome) (trial, bool) {
 }
 
 // load compares one load, and keeps in p the worst of it. It returns the reasons why it fails.
-func (f *findings) load(ctx context.Context, p *registry.ConsistencyCheck, where, folder string,
-	done outcome, batch trial) ([]registry.Reason, error) {
+func (f *findings) load(ctx context.Context, p *evidence.ConsistencyCheck, where, folder string,
+	done outcome, batch trial) ([]evidence.Reason, error) {
 	alone, err := f.aloneAgain(folder)
 	if err != nil {
 		return nil, err
 	}
 	together, err := f.batchAgain(folder, done, batch)
 	if errors.Is(err, tensor.ErrMismatch) {
-		p.Verdict, p.Message = registry.VerdictFail, where+", "+batch.what+": "+err.Error()
+		p.Verdict, p.Message = evidence.VerdictFail, where+", "+batch.what+": "+err.Error()
 		return nil, nil
 	}
 	if err != nil {
@@ -89,18 +90,18 @@ func (f *findings) load(ctx context.Context, p *registry.ConsistencyCheck, where
 		where string
 		pairs []pair
 	}{{where, alone}, {where + ", " + batch.what, together}} {
-		found, reasons, err := f.jitter(ctx, registry.ConsistencyLoad, "run again "+c.where, c.pairs)
+		found, reasons, err := f.jitter(ctx, evidence.ConsistencyLoad, "run again "+c.where, c.pairs)
 		if err != nil {
 			return nil, err
 		}
 		p.Affected = max(p.Affected, min(found.Affected, p.Cases))
-		if found.Verdict == registry.VerdictPass {
+		if found.Verdict == evidence.VerdictPass {
 			continue
 		}
-		if failed := found.Verdict == registry.VerdictFail; failed || p.Verdict == registry.VerdictPass || found.MaxAbs > p.MaxAbs {
+		if failed := found.Verdict == evidence.VerdictFail; failed || p.Verdict == evidence.VerdictPass || found.MaxAbs > p.MaxAbs {
 			p.Verdict, p.Message, p.MaxAbs, p.Output = found.Verdict, found.Message, found.MaxAbs, found.Output
 		}
-		if p.Verdict == registry.VerdictFail {
+		if p.Verdict == evidence.VerdictFail {
 			return reasons, nil
 		}
 	}

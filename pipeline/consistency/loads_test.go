@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -45,10 +46,10 @@ func TestLoads(t *testing.T) {
 	starved := func(int, []float32, int, int) ([]float32, error) {
 		return nil, registry.Errorf(registry.CodeUnavailable, "out of memory")
 	}
-	const pass, fail, recorded, undecided = registry.VerdictPass, registry.VerdictFail, registry.VerdictRecorded, registry.VerdictUndecided
+	const pass, fail, recorded, undecided = evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictRecorded, evidence.VerdictUndecided
 	for name, c := range map[string]struct {
 		loads    []model
-		verdict  registry.Verdict
+		verdict  evidence.Verdict
 		affected int
 		maxAbs   float64
 		says     string // part of the message
@@ -75,7 +76,7 @@ func TestLoads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Kind == registry.ConsistencyLoad })
+			at := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Kind == evidence.ConsistencyLoad })
 			if c.loads == nil {
 				if at >= 0 || len(reasons) > 0 {
 					t.Errorf("checks %+v, reasons %+v; want none of loads", checks, reasons)
@@ -120,8 +121,8 @@ func TestLoadsWithoutBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Kind == registry.ConsistencyLoad })
-		if at < 0 || checks[at].Verdict != registry.VerdictPass || checks[at].Cases != 7 {
+		at := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Kind == evidence.ConsistencyLoad })
+		if at < 0 || checks[at].Verdict != evidence.VerdictPass || checks[at].Cases != 7 {
 			t.Errorf("%s: checks %+v, want a pass of 7 cases for loads", name, checks)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -37,14 +37,14 @@ func twoSizes(w *trying) {
 	w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape = open, open
 }
 
-func allFail(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
-	return registry.VerdictFail, nil
+func allFail(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+	return evidence.VerdictFail, nil
 }
 
 // at does something when a verdict is asked for that many times.
 func at(e *consistency.Engine, verdict int, do func()) {
 	judge, asked := e.Judge, 0
-	e.Judge = func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
+	e.Judge = func(kind evidence.ConsistencyKind, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
 		if asked++; asked == verdict {
 			do()
 		}
@@ -66,7 +66,7 @@ func TestLostFiles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		narrow  func(*trying)
-		judge   func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
+		judge   func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
 		verdict int // when the file is lost; 0: after the run
 		needed  []string
 	}{
@@ -148,7 +148,7 @@ func TestCanceled(t *testing.T) {
 	for name, c := range map[string]struct {
 		narrow  func(*trying)
 		engine  model
-		judge   func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason)
+		judge   func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
 		verdict int
 	}{
 		"between repeats": {repeatsAlone, but(func(run int, y []float32, _, _ int) error { y[0] += float32(run) / 1000; return nil }), judge, 1},

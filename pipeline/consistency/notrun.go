@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -21,7 +22,7 @@ func (f *findings) again(ctx context.Context, done outcome) error {
 	if err == nil {
 		return f.repeats(ctx, done)
 	}
-	p := registry.ConsistencyCheck{Kind: registry.ConsistencyRepeat}
+	p := evidence.ConsistencyCheck{Kind: evidence.ConsistencyRepeat}
 	f.broke(&p, "", validators.TrialOf(p.Kind).Code, "the engine does not run again", err)
 	f.checks = append(f.checks, p)
 	return nil
@@ -30,12 +31,12 @@ func (f *findings) again(ctx context.Context, done outcome) error {
 // broke notes that an engine did not run where the reference model did, or where it ran before. Time
 // and memory that were not there are no fault of the engine. But a run that was stopped by time can
 // be one that would hang on a node: it leaves the engine undecided.
-func (f *findings) broke(p *registry.ConsistencyCheck, note, code, failed string, err error) {
+func (f *findings) broke(p *evidence.ConsistencyCheck, note, code, failed string, err error) {
 	f.late = f.late || outOfTime(err)
 	switch {
 	case errors.Is(err, ErrStopped):
 		p.Message = "stopped: " + err.Error()
-		f.open = append(f.open, registry.Reason{Code: validators.ReasonNotRun,
+		f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun,
 			Message: fmt.Sprintf("the consistency check %s did not end: %v; if this machine was busy, run verify again where it is less so", named(*p), err)})
 	case errors.Is(err, ErrNoTime):
 		p.Message = "not run: " + err.Error()
@@ -43,16 +44,16 @@ func (f *findings) broke(p *registry.ConsistencyCheck, note, code, failed string
 		p.Message = failed + ": " + err.Error()
 	}
 	p.Message = sentence(note, p.Message)
-	if p.Verdict = registry.VerdictUndecided; !registry.HasCode(err, registry.CodeUnavailable) {
-		p.Verdict = registry.VerdictFail
+	if p.Verdict = evidence.VerdictUndecided; !registry.HasCode(err, registry.CodeUnavailable) {
+		p.Verdict = evidence.VerdictFail
 		f.fail(code, strings.TrimPrefix(p.What+": "+failed, ": ")+": "+err.Error(), nil)
 	}
 }
 
 // nothing leaves the engine undecided if no check could be done and time is a cause.
 func (f *findings) nothing() {
-	ran := slices.ContainsFunc(f.checks, func(p registry.ConsistencyCheck) bool {
-		return p.Verdict != registry.VerdictUndecided && !p.NotForModel()
+	ran := slices.ContainsFunc(f.checks, func(p evidence.ConsistencyCheck) bool {
+		return p.Verdict != evidence.VerdictUndecided && !p.NotForModel()
 	})
 	if ran || !f.late || len(f.open) > 0 {
 		return
@@ -61,10 +62,10 @@ func (f *findings) nothing() {
 	for _, p := range f.checks[:min(len(f.checks), maxReasons)] {
 		message += "; " + named(p) + ": " + p.Message
 	}
-	f.open = append(f.open, registry.Reason{Code: validators.ReasonNotRun, Message: message})
+	f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun, Message: message})
 }
 
 // named names a check: "batch batch=2".
-func named(p registry.ConsistencyCheck) string {
+func named(p evidence.ConsistencyCheck) string {
 	return strings.TrimSpace(string(p.Kind) + " " + p.What)
 }

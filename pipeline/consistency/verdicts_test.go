@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -32,7 +33,7 @@ func TestExact(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(reasons) != 1 || !strings.Contains(reasons[0].Message, text) || checks[1].Verdict != registry.VerdictFail {
+			if err != nil || len(reasons) != 1 || !strings.Contains(reasons[0].Message, text) || checks[1].Verdict != evidence.VerdictFail {
 				t.Errorf("%s, reasons %v, error %v; want a failure that says %q", checks[1].Verdict, reasons, err, text)
 			}
 		})
@@ -43,11 +44,11 @@ func TestExact(t *testing.T) {
 func TestNaNInOneRun(t *testing.T) {
 	t.Parallel()
 	w := setup(t, false)
-	w.judge = func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
-		return registry.VerdictPass, nil
+	w.judge = func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+		return evidence.VerdictPass, nil
 	}
 	checks, reasons, err := w.engine(t, noise(float32(math.NaN())))
-	if err != nil || len(reasons) != 1 || checks[1].Verdict != registry.VerdictFail {
+	if err != nil || len(reasons) != 1 || checks[1].Verdict != evidence.VerdictFail {
 		t.Errorf("%s %q, reasons %v, error %v; want a failure", checks[1].Verdict, checks[1].Message, reasons, err)
 	}
 }
@@ -63,9 +64,9 @@ func TestRowsOfABatch(t *testing.T) {
 		}
 		return y, err
 	})
-	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == "batch=2" })
+	i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.What == "batch=2" })
 	const more, one = "of a batch has the shape [3 4], want 2 in front", "of a batch has the shape []"
-	if err != nil || len(reasons) == 0 || checks[i].Verdict != registry.VerdictFail || !strings.Contains(checks[i].Message, more) {
+	if err != nil || len(reasons) == 0 || checks[i].Verdict != evidence.VerdictFail || !strings.Contains(checks[i].Message, more) {
 		t.Errorf("a row too many: %+v, error %v; want a failure that names the shape", checks[i], err)
 	}
 	checks, reasons, err = setup(t, false).engine(t, func(run int, x []float32, batch, seq int) ([]float32, error) {
@@ -74,7 +75,7 @@ func TestRowsOfABatch(t *testing.T) {
 		}
 		return honest(run, x, batch, seq)
 	})
-	if err != nil || len(reasons) == 0 || checks[i].Verdict != registry.VerdictFail || !strings.Contains(checks[i].Message, one) {
+	if err != nil || len(reasons) == 0 || checks[i].Verdict != evidence.VerdictFail || !strings.Contains(checks[i].Message, one) {
 		t.Errorf("one number: %+v, error %v; want a failure that names the shape", checks[i], err)
 	}
 }
@@ -138,7 +139,7 @@ func TestNotes(t *testing.T) {
 				w.reference = broken
 			}
 			checks, _, err := w.engine(t, broken)
-			i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool {
+			i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool {
 				return strings.Contains(p.Message, "declared is seq=1073741824")
 			})
 			if err != nil || i < 0 || !strings.Contains(checks[i].Message, "more than 1 MiB; ") || !strings.Contains(checks[i].Message, "too long") {
@@ -164,8 +165,8 @@ func TestLittleMemory(t *testing.T) {
 	}
 	for _, p := range checks {
 		switch {
-		case p.Kind == registry.ConsistencyDimension:
-			if p.Verdict != registry.VerdictUndecided || p.Message != "left out: one case takes more than 0 MiB" {
+		case p.Kind == evidence.ConsistencyDimension:
+			if p.Verdict != evidence.VerdictUndecided || p.Message != "left out: one case takes more than 0 MiB" {
 				t.Errorf("%s: %s %q, want that it was left out", p.What, p.Verdict, p.Message)
 			}
 		case p.Cases != 1:
@@ -183,7 +184,7 @@ func TestCasesThatContradictThemselves(t *testing.T) {
 	w.spread(t, "z", func(cases int) (tensor.Tensor, error) { return tensor.New(make([]float32, 3*cases), int64(cases), 3) })
 	checks, _, err := w.engine(t, honest)
 	const says = "left out: the cases have seq=4 and seq=3 in one case"
-	if p := checks[len(checks)-1]; err != nil || p.Kind != registry.ConsistencyDimension || p.Message != says {
+	if p := checks[len(checks)-1]; err != nil || p.Kind != evidence.ConsistencyDimension || p.Message != says {
 		t.Errorf("%s %q, error %v; want that the sizes contradict each other", p.Kind, p.Message, err)
 	}
 }
@@ -258,8 +259,8 @@ func TestNaNInDifferentOutputs(t *testing.T) {
 	repeatsAlone(w)
 	w.o.Interface.Outputs = append(w.o.Interface.Outputs, w.o.Interface.Outputs[0])
 	w.o.Interface.Outputs[1].Name = "z"
-	w.judge = func(registry.ConsistencyKind, map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
-		return registry.VerdictPass, nil
+	w.judge = func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+		return evidence.VerdictPass, nil
 	}
 	set, engine := w.ready(t, honest)
 	second := func(dir, file, spoilt string) {
@@ -293,7 +294,7 @@ func TestNaNInDifferentOutputs(t *testing.T) {
 	}
 	engine.Comparison.Outputs["z"] = tensor.Options{}
 	found, err := set.Engine(t.Context(), engine, t.TempDir())
-	if err != nil || found.Checks[0].Verdict != registry.VerdictFail || !strings.Contains(found.Checks[0].Message, "has NaN in one of the runs") {
+	if err != nil || found.Checks[0].Verdict != evidence.VerdictFail || !strings.Contains(found.Checks[0].Message, "has NaN in one of the runs") {
 		t.Errorf("checks %+v, error %v; want a failure in one process that names NaN", found.Checks, err)
 	}
 }
@@ -311,15 +312,15 @@ func TestSizesOfNothing(t *testing.T) {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	for _, what := range []string{"k=2", "k=8", "seq=32"} {
-		i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool {
-			return p.Kind == registry.ConsistencyDimension && p.What == what
+		i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool {
+			return p.Kind == evidence.ConsistencyDimension && p.What == what
 		})
 		if i < 0 {
 			t.Errorf("no check of %s in %+v", what, checks)
 			continue
 		}
 		left := strings.Contains(checks[i].Message, "left out: the size is 0 in the cases")
-		if p := checks[i]; left != (what != "seq=32") || left && p.Verdict != registry.VerdictUndecided {
+		if p := checks[i]; left != (what != "seq=32") || left && p.Verdict != evidence.VerdictUndecided {
 			t.Errorf("%s: %s %q, want undecided where it is made of nothing", what, p.Verdict, p.Message)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
@@ -29,7 +31,7 @@ type Bisection struct {
 	Engine    string             `json:"engine"` // label
 	Digest    registry.Digest    `json:"digest"`
 	Precision string             `json:"precision"`
-	Runtime   registry.Toolchain `json:"runtime"` // name and version of what ran the engine
+	Runtime   artifact.Toolchain `json:"runtime"` // name and version of what ran the engine
 	// MadeAgain is true if the engine has no inner tensors that can be read, so that the model it was
 	// compiled of was compiled again, with inner tensors as outputs.
 	MadeAgain bool `json:"madeAgain"`
@@ -39,7 +41,7 @@ type Bisection struct {
 	// LimitDB is the limit on the ratio of signal to noise that tensors are held to, and LimitOf the output and
 	// the limit that it follows from. WithinLimit is true if the engine keeps it in every output: then
 	// LimitDB is 3 dB above the worst output, so that First is where most of its error begins.
-	LimitDB     registry.Figure    `json:"limitDb"`
+	LimitDB     evidence.Figure    `json:"limitDb"`
 	LimitOf     string             `json:"limitOf"`
 	WithinLimit bool               `json:"withinLimit"`
 	Outputs     []OutputDifference `json:"outputs"`
@@ -59,8 +61,8 @@ type Bisection struct {
 // the run with inner tensors as outputs.
 type OutputDifference struct {
 	Name       string          `json:"name"`
-	SNRdB      registry.Figure `json:"snrDb"` // NaN if the output could not be compared
-	InnerSNRdB registry.Figure `json:"innerSnrDb"`
+	SNRdB      evidence.Figure `json:"snrDb"` // NaN if the output could not be compared
+	InnerSNRdB evidence.Figure `json:"innerSnrDb"`
 }
 
 // Differs reports whether the run with inner tensors as outputs shows another difference than the engine, by
@@ -75,8 +77,8 @@ type TensorDifference struct {
 	Name     string          `json:"name"`
 	Node     string          `json:"node"`
 	Operator string          `json:"operator"`
-	SNRdB    registry.Figure `json:"snrDb"` // relative to the spread of the reference's values
-	MaxAbs   registry.Figure `json:"maxAbs"`
+	SNRdB    evidence.Figure `json:"snrDb"` // relative to the spread of the reference's values
+	MaxAbs   evidence.Figure `json:"maxAbs"`
 	// Layout is true if the engine has the channels last, and the reference does not.
 	Layout bool `json:"channelsLast,omitempty"`
 }
@@ -85,7 +87,7 @@ type TensorDifference struct {
 type FirstDifference struct {
 	TensorDifference
 	// InputsSNRdB is that of the worst tensor that it is computed of; +Inf where that is an input of the model.
-	InputsSNRdB registry.Figure `json:"inputsSnrDb"`
+	InputsSNRdB evidence.Figure `json:"inputsSnrDb"`
 	// Nodes are the nodes of the reference model between those tensors and this one, the last of which
 	// computes it: with several, the engine has joined them, or has no tensors in between.
 	Nodes []GraphNode `json:"nodes"`
@@ -138,7 +140,7 @@ func Bisect(ctx context.Context, env *run.Env, ref registry.Ref, o BisectOptions
 	found := Bisection{
 		Ref:    registry.Ref{Environment: v.Environment, Model: v.Release.Model, Tag: v.Release.Tag(), Digest: v.Release.Digest},
 		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Precision: c.Engine.Precision,
-		Runtime: registry.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
+		Runtime: artifact.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
 	}
 	report, _ := verify.NewestParity(v.Release, v.Claims, c.Engine.Digest)
 	found.Cases = casesToRun(report, v.Cases.Set.Count, cmp.Or(o.Cases, bisectCases))
@@ -161,7 +163,7 @@ func Bisect(ctx context.Context, env *run.Env, ref registry.Ref, o BisectOptions
 }
 
 // casesToRun are the cases that hold the worst elements of a report, and others evenly from all.
-func casesToRun(report registry.ParityReport, count, most int) []int {
+func casesToRun(report evidence.ParityReport, count, most int) []int {
 	var picked []int
 	for _, o := range report.Outputs {
 		if o.Worst != nil && o.Worst.Case >= 0 && o.Worst.Case < count {
@@ -193,8 +195,8 @@ func (b *bisector) conclude(found *Bisection) (between []string) {
 			continue
 		}
 		result, turned := sum.result()
-		d := TensorDifference{Name: value.Name, Node: value.Node, Operator: value.Operator, SNRdB: registry.Figure(result.SpreadSNR),
-			MaxAbs: registry.Figure(result.MaxAbs), Layout: turned}
+		d := TensorDifference{Name: value.Name, Node: value.Node, Operator: value.Operator, SNRdB: evidence.Figure(result.SpreadSNR),
+			MaxAbs: evidence.Figure(result.MaxAbs), Layout: turned}
 		snr[value.Name], byName[value.Name] = result.SpreadSNR, d
 		found.Tensors = append(found.Tensors, d)
 	}
@@ -204,7 +206,7 @@ func (b *bisector) conclude(found *Bisection) (between []string) {
 	if !ok {
 		return nil
 	}
-	found.First = &FirstDifference{TensorDifference: byName[first.Value.Name], InputsSNRdB: registry.Figure(first.InputsSNRdB), Sharp: first.Sharp}
+	found.First = &FirstDifference{TensorDifference: byName[first.Value.Name], InputsSNRdB: evidence.Figure(first.InputsSNRdB), Sharp: first.Sharp}
 	for _, n := range first.Nodes {
 		if node := (GraphNode{n.Node, n.Operator}); !slices.Contains(found.First.Nodes, node) {
 			found.First.Nodes = append(found.First.Nodes, node)
@@ -234,7 +236,7 @@ func (b *bisector) limit(found *Bisection, snr map[string]float64) {
 		if measured, ok := snr[name]; ok {
 			inner = measured
 		}
-		found.Outputs = append(found.Outputs, OutputDifference{name, registry.Figure(own), registry.Figure(inner)})
+		found.Outputs = append(found.Outputs, OutputDifference{name, evidence.Figure(own), evidence.Figure(inner)})
 		if !(own >= db) {
 			found.WithinLimit = false
 		}
@@ -245,9 +247,9 @@ func (b *bisector) limit(found *Bisection, snr map[string]float64) {
 			highest, found.LimitOf = db, name+" "+from
 		}
 	}
-	found.LimitDB = registry.Figure(highest)
+	found.LimitDB = evidence.Figure(highest)
 	if found.WithinLimit && !math.IsInf(worst, 1) {
-		found.LimitDB = registry.Figure(worst + withinMargin)
+		found.LimitDB = evidence.Figure(worst + withinMargin)
 	}
 }
 

@@ -10,12 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // LayerCosts are what the quantization of each layer costs the outputs of a model, measured by ONNX Runtime
 // on the cases of the release.
 type LayerCosts struct {
-	SNRdB registry.Figure `json:"snrDb"` // with everything quantized
+	SNRdB evidence.Figure `json:"snrDb"` // with everything quantized
 	Nodes []LayerCost     `json:"nodes"` // in the order of the graph
 	// Unfinished is true where the time ran out: nodes lack some figures.
 	Unfinished bool `json:"unfinished,omitempty"`
@@ -26,9 +27,9 @@ type LayerCosts struct {
 type LayerCost struct {
 	Node       string           `json:"node"`
 	Operator   string           `json:"operator"`
-	Cumulative *registry.Figure `json:"cumulativeDb,omitempty"` // it, and all before it
-	Alone      *registry.Figure `json:"aloneDb,omitempty"`      // it alone
-	Without    *registry.Figure `json:"withoutDb,omitempty"`    // all but it; absent too where it is the only one
+	Cumulative *evidence.Figure `json:"cumulativeDb,omitempty"` // it, and all before it
+	Alone      *evidence.Figure `json:"aloneDb,omitempty"`      // it alone
+	Without    *evidence.Figure `json:"withoutDb,omitempty"`    // all but it; absent too where it is the only one
 }
 
 // hasLayerCosts refuses an engine whose layers were not quantized by what can quantize each alone. Errors: CodeInvalid.
@@ -56,13 +57,13 @@ func layerCosts(ctx context.Context, v verify.Session, c run.Candidate, made run
 	}
 	var said struct {
 		Layers struct {
-			SNR   registry.Figure `json:"snr_db"`
+			SNR   evidence.Figure `json:"snr_db"`
 			Nodes []struct {
 				Node       string           `json:"node"`
 				Operator   string           `json:"operator"`
-				Cumulative *registry.Figure `json:"cumulative_db"`
-				Alone      *registry.Figure `json:"alone_db"`
-				Without    *registry.Figure `json:"without_db"`
+				Cumulative *evidence.Figure `json:"cumulative_db"`
+				Alone      *evidence.Figure `json:"alone_db"`
+				Without    *evidence.Figure `json:"without_db"`
 			} `json:"nodes"`
 		} `json:"layers"`
 	}

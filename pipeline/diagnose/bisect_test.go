@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -14,16 +14,16 @@ import (
 // A bisection runs the cases of the worst elements, also the first case, and then others evenly from all.
 func TestCasesOfABisection(t *testing.T) {
 	t.Parallel()
-	worst := func(cases ...int) registry.ParityReport {
-		report := registry.ParityReport{Outputs: make(map[string]registry.OutputFigures)}
+	worst := func(cases ...int) evidence.ParityReport {
+		report := evidence.ParityReport{Outputs: make(map[string]evidence.OutputFigures)}
 		for i, number := range cases {
-			report.Outputs[string(rune('a'+i))] = registry.OutputFigures{Worst: &registry.Worst{Case: number}}
+			report.Outputs[string(rune('a'+i))] = evidence.OutputFigures{Worst: &evidence.Worst{Case: number}}
 		}
-		report.Outputs["exact"] = registry.OutputFigures{}
+		report.Outputs["exact"] = evidence.OutputFigures{}
 		return report
 	}
 	for name, c := range map[string]struct {
-		report      registry.ParityReport
+		report      evidence.ParityReport
 		count, most int
 		want        []int
 	}{
@@ -95,15 +95,15 @@ func TestLimitOfABisection(t *testing.T) {
 // A bisection runs the worst cases of the report, and others evenly from all, and never more than it was asked for.
 func TestCasesOfABisectionByReports(t *testing.T) {
 	t.Parallel()
-	worst := func(cases ...int) registry.ParityReport {
-		report := registry.ParityReport{Outputs: map[string]registry.OutputFigures{"without": {}}}
+	worst := func(cases ...int) evidence.ParityReport {
+		report := evidence.ParityReport{Outputs: map[string]evidence.OutputFigures{"without": {}}}
 		for i, c := range cases {
-			report.Outputs[fmt.Sprint("y", i)] = registry.OutputFigures{Worst: &registry.Worst{Case: c}}
+			report.Outputs[fmt.Sprint("y", i)] = evidence.OutputFigures{Worst: &evidence.Worst{Case: c}}
 		}
 		return report
 	}
 	for name, c := range map[string]struct {
-		report      registry.ParityReport
+		report      evidence.ParityReport
 		count, most int
 		want        []int
 	}{

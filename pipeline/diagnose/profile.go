@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators/performance"
 )
@@ -20,7 +21,7 @@ type Profiled struct {
 	Ref     registry.Ref       `json:"-"`
 	Engine  string             `json:"engine"` // label
 	Digest  registry.Digest    `json:"digest"`
-	Runtime registry.Toolchain `json:"runtime"` // name and version of what ran the engine
+	Runtime artifact.Toolchain `json:"runtime"` // name and version of what ran the engine
 	// LoadNS is what loading the engine took, and Load its parts as the runtime divides them. All times are
 	// nanoseconds.
 	LoadNS int64                   `json:"loadNs"`
@@ -78,7 +79,7 @@ func Profile(ctx context.Context, env *run.Env, ref registry.Ref, engine string)
 	}
 	found := Profiled{
 		Ref:    registry.Ref{Environment: v.Environment, Model: v.Release.Model, Tag: v.Release.Tag(), Digest: v.Release.Digest},
-		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: registry.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
+		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: artifact.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
 	}
 	inputs, err := caseInputs(v, []int{0}, filepath.Join(scratch, "one"))
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -28,7 +30,7 @@ type ReplayOptions struct {
 	Inputs map[string]tensor.Tensor
 	// Report is the report that the case is from; nil if there is none. Figures relative to the spread of an output
 	// take that from it, since a single case has another one.
-	Report *registry.ParityReport
+	Report *evidence.ParityReport
 }
 
 // Replayed is what a case came to.
@@ -36,7 +38,7 @@ type Replayed struct {
 	Ref     registry.Ref       `json:"-"`
 	Engine  string             `json:"engine"` // label
 	Digest  registry.Digest    `json:"digest"`
-	Runtime registry.Toolchain `json:"runtime"`        // name and version of what ran the engine
+	Runtime artifact.Toolchain `json:"runtime"`        // name and version of what ran the engine
 	Case    *int               `json:"case,omitempty"` // absent for a saved case
 	Inputs  []TensorSummary    `json:"inputs"`
 	Outputs []ReplayedOutput   `json:"outputs"`
@@ -52,10 +54,10 @@ type TensorSummary struct {
 	Name   string          `json:"name"`
 	DType  string          `json:"dtype"`
 	Shape  []int64         `json:"shape"`
-	Min    registry.Figure `json:"min"` // of the finite values; NaN if there is none
-	Max    registry.Figure `json:"max"`
-	Mean   registry.Figure `json:"mean"`
-	Spread registry.Figure `json:"spread"`           // standard deviation
+	Min    evidence.Figure `json:"min"` // of the finite values; NaN if there is none
+	Max    evidence.Figure `json:"max"`
+	Mean   evidence.Figure `json:"mean"`
+	Spread evidence.Figure `json:"spread"`           // standard deviation
 	Others int             `json:"others,omitempty"` // values that are NaN or infinite
 }
 
@@ -64,15 +66,15 @@ type ReplayedOutput struct {
 	Name      string          `json:"name"`
 	Reference TensorSummary   `json:"reference"`
 	Engine    TensorSummary   `json:"engine"`
-	SNRdB     registry.Figure `json:"snrDb"`
-	MaxAbs    registry.Figure `json:"maxAbs"`
+	SNRdB     evidence.Figure `json:"snrDb"`
+	MaxAbs    evidence.Figure `json:"maxAbs"`
 	// Problem is why the outputs cannot be compared, such as another shape; the figures are NaN then.
 	Problem string `json:"problem,omitempty"`
 	// Worst is the element that differs most, and Reported what the report says of its worst element, if that is
 	// in this case.
-	Worst    *registry.Worst  `json:"worst,omitempty"`
-	Reported *registry.Worst  `json:"reported,omitempty"`
-	Checks   []registry.Check `json:"checks"` // the limits that a single case can exceed
+	Worst    *evidence.Worst  `json:"worst,omitempty"`
+	Reported *evidence.Worst  `json:"reported,omitempty"`
+	Checks   []evidence.Check `json:"checks"` // the limits that a single case can exceed
 }
 
 // Replay runs one case on an engine and on the reference model, and holds the engine to its limits. Nothing is
@@ -91,7 +93,7 @@ func Replay(ctx context.Context, env *run.Env, ref registry.Ref, o ReplayOptions
 	}
 	found := Replayed{
 		Ref:    registry.Ref{Environment: v.Environment, Model: v.Release.Model, Tag: v.Release.Tag(), Digest: v.Release.Digest},
-		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: registry.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
+		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: artifact.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
 	}
 	b := &bisector{v: v, c: c}
 	if o.Inputs == nil {
@@ -173,7 +175,7 @@ func allTensors(path string) (_ map[string]tensor.Tensor, err error) {
 }
 
 // summarize compares the outputs, and holds them to the limits.
-func (r *Replayed) summarize(v verify.Session, c run.Candidate, report *registry.ParityReport) {
+func (r *Replayed) summarize(v verify.Session, c run.Candidate, report *evidence.ParityReport) {
 	for _, input := range v.Iface.Inputs {
 		if t, ok := r.Given[input.Name]; ok {
 			r.Inputs = append(r.Inputs, summaryOf(input.Name, t))
@@ -183,7 +185,7 @@ func (r *Replayed) summarize(v verify.Session, c run.Candidate, report *registry
 	for _, output := range v.Iface.Outputs {
 		limits, _ := v.Limits.For(c.Engine.Precision, output.Name)
 		options := limits.Comparison()
-		var reported registry.OutputFigures
+		var reported evidence.OutputFigures
 		if report != nil {
 			reported = report.Outputs[output.Name]
 		}
@@ -194,20 +196,20 @@ func (r *Replayed) summarize(v verify.Session, c run.Candidate, report *registry
 		compared := tensor.NewComparison(options)
 		want, got := r.Reference[output.Name], r.Computed[output.Name]
 		shown := ReplayedOutput{Name: output.Name, Reference: summaryOf(output.Name, want), Engine: summaryOf(output.Name, got),
-			Checks: []registry.Check{}}
+			Checks: []evidence.Check{}}
 		if err := compared.Add(0, want, got); err != nil {
-			shown.SNRdB, shown.MaxAbs, shown.Problem = registry.Figure(math.NaN()), registry.Figure(math.NaN()), registry.PlainText(err.Error())
+			shown.SNRdB, shown.MaxAbs, shown.Problem = evidence.Figure(math.NaN()), evidence.Figure(math.NaN()), registry.PlainText(err.Error())
 		} else {
 			result := compared.Result()
 			results[output.Name] = result
-			shown.SNRdB, shown.MaxAbs = registry.Figure(result.SpreadSNR), registry.Figure(result.MaxAbs)
+			shown.SNRdB, shown.MaxAbs = evidence.Figure(result.SpreadSNR), evidence.Figure(result.MaxAbs)
 			if w := result.Worst; w != nil {
-				shown.Worst = &registry.Worst{Index: w.Index[min(1, len(w.Index)):], Reference: registry.Figure(w.Reference),
-					Engine: registry.Figure(w.Engine)}
+				shown.Worst = &evidence.Worst{Index: w.Index[min(1, len(w.Index)):], Reference: evidence.Figure(w.Reference),
+					Engine: evidence.Figure(w.Engine)}
 			}
 		}
 		if w := reported.Worst; w != nil && r.Case != nil && w.Case == *r.Case {
-			shown.Reported = &registry.Worst{Case: w.Case, Index: inCase(w.Index, shown.Engine.Shape), Reference: w.Reference, Engine: w.Engine}
+			shown.Reported = &evidence.Worst{Case: w.Case, Index: inCase(w.Index, shown.Engine.Shape), Reference: w.Reference, Engine: w.Engine}
 		}
 		r.Outputs = append(r.Outputs, shown)
 	}
@@ -244,16 +246,16 @@ func summaryOf(name string, t tensor.Tensor) TensorSummary {
 	if n == 0 {
 		least, most = math.NaN(), math.NaN()
 	}
-	s.Min, s.Max, s.Mean = registry.Figure(least), registry.Figure(most), registry.Figure(mean)
-	s.Spread = registry.Figure(math.Sqrt(math.Max(square/n-mean*mean, 0)))
+	s.Min, s.Max, s.Mean = evidence.Figure(least), evidence.Figure(most), evidence.Figure(mean)
+	s.Spread = evidence.Figure(math.Sqrt(math.Max(square/n-mean*mean, 0)))
 	return s
 }
 
 // WorstCase returns the case that a report is worst in: the one of a limit that failed, else the one with the element that
 // differs most in the output with the lowest ratio of signal to noise. ok is false if no case differs.
-func WorstCase(report registry.ParityReport) (number int, ok bool) {
+func WorstCase(report evidence.ParityReport) (number int, ok bool) {
 	for _, check := range report.Checks {
-		if check.Verdict == registry.VerdictFail && check.Case != nil {
+		if check.Verdict == evidence.VerdictFail && check.Case != nil {
 			return *check.Case, true
 		}
 	}

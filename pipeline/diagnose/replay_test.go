@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -103,23 +104,23 @@ func TestInCase(t *testing.T) {
 func TestWorstCase(t *testing.T) {
 	t.Parallel()
 	seven := 7
-	figures := func(number int, snr float64) registry.OutputFigures {
-		return registry.OutputFigures{SNRdB: registry.Figure(snr), Worst: &registry.Worst{Case: number}}
+	figures := func(number int, snr float64) evidence.OutputFigures {
+		return evidence.OutputFigures{SNRdB: evidence.Figure(snr), Worst: &evidence.Worst{Case: number}}
 	}
 	for name, c := range map[string]struct {
-		report registry.ParityReport
+		report evidence.ParityReport
 		number int
 		ok     bool
 	}{
-		"nothing differs": {registry.ParityReport{Outputs: map[string]registry.OutputFigures{"y": {SNRdB: registry.Figure(math.Inf(1))}}}, 0, false},
-		"the output with the most noise": {registry.ParityReport{Outputs: map[string]registry.OutputFigures{
+		"nothing differs": {evidence.ParityReport{Outputs: map[string]evidence.OutputFigures{"y": {SNRdB: evidence.Figure(math.Inf(1))}}}, 0, false},
+		"the output with the most noise": {evidence.ParityReport{Outputs: map[string]evidence.OutputFigures{
 			"a": figures(1, 40), "b": figures(2, 20), "c": figures(3, 30), "d": {SNRdB: -10}}}, 2, true},
-		"of two alike, the first by name": {registry.ParityReport{
-			Outputs: map[string]registry.OutputFigures{"b": figures(2, 20), "a": figures(1, 20)}}, 1, true},
-		"the limit that failed": {registry.ParityReport{
-			Checks: []registry.Check{
-				{Verdict: registry.VerdictFail}, {Verdict: registry.VerdictPass, Case: new(int)}, {Verdict: registry.VerdictFail, Case: &seven}},
-			Outputs: map[string]registry.OutputFigures{"b": figures(2, 20)}}, 7, true},
+		"of two alike, the first by name": {evidence.ParityReport{
+			Outputs: map[string]evidence.OutputFigures{"b": figures(2, 20), "a": figures(1, 20)}}, 1, true},
+		"the limit that failed": {evidence.ParityReport{
+			Checks: []evidence.Check{
+				{Verdict: evidence.VerdictFail}, {Verdict: evidence.VerdictPass, Case: new(int)}, {Verdict: evidence.VerdictFail, Case: &seven}},
+			Outputs: map[string]evidence.OutputFigures{"b": figures(2, 20)}}, 7, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

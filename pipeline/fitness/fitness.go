@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Reading is the state of a machine at one moment. Its zero value knows nothing.
@@ -66,11 +66,11 @@ func ticks(stat string) (busy, steal uint64, ok bool) {
 }
 
 // Until says what happened from r to a later reading.
-func (r Reading) Until(later Reading) registry.Fitness {
-	var f registry.Fitness
+func (r Reading) Until(later Reading) evidence.Fitness {
+	var f evidence.Fitness
 	busy, steal := later.Busy-r.Busy, later.Steal-r.Steal
 	if r.Counted && later.Counted && later.Busy >= r.Busy && later.Steal >= r.Steal && busy+steal > 0 {
-		share := registry.Figure(math.Round(1e4*float64(steal)/float64(busy+steal)) / 1e4)
+		share := evidence.Figure(math.Round(1e4*float64(steal)/float64(busy+steal)) / 1e4)
 		f.Steal = &share
 	}
 	if r.MHz > 0 && later.MHz > 0 {

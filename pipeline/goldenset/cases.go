@@ -8,11 +8,11 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // CaseFiles writes each case of a sample to a file of its own in dir. files are those of the shards.
-func CaseFiles(sample []int, shards []registry.Shard, files []string, dir string) ([]toolchain.Input, error) {
+func CaseFiles(sample []int, shards []artifact.Shard, files []string, dir string) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	for i, number := range sample {
 		shard := ShardOf(shards, number)
@@ -56,6 +56,6 @@ func Sample(count, n int) []int {
 }
 
 // ShardOf finds the shard of a case.
-func ShardOf(shards []registry.Shard, number int) int {
-	return slices.IndexFunc(shards, func(s registry.Shard) bool { return number < s.First+s.Count })
+func ShardOf(shards []artifact.Shard, number int) int {
+	return slices.IndexFunc(shards, func(s artifact.Shard) bool { return number < s.First+s.Count })
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // The first cases of a sample are spread over all cases, and a sample of all has each once.
@@ -40,7 +40,7 @@ func TestCrossCheckCount(t *testing.T) {
 // A case is in the shard whose numbers it is among; no shard has what comes after the last.
 func TestShardOf(t *testing.T) {
 	t.Parallel()
-	shards := []registry.Shard{{First: 0, Count: 3}, {First: 3, Count: 1}, {First: 4, Count: 2}}
+	shards := []artifact.Shard{{First: 0, Count: 3}, {First: 3, Count: 1}, {First: 4, Count: 2}}
 	for number, want := range []int{0, 0, 0, 1, 2, 2, -1} {
 		if got := ShardOf(shards, number); got != want {
 			t.Errorf("case %d is in shard %d, want %d", number, got, want)

@@ -6,12 +6,13 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // ConversionText says which answers a conversion changes; empty for none.
-func ConversionText(golden registry.CaseSet, kind string) string {
+func ConversionText(golden artifact.CaseSet, kind string) string {
 	c := golden.Conversion
 	if c == nil || c.Answers == 0 {
 		return ""

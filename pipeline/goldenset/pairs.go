@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -74,7 +75,7 @@ func ReadRow(path, name string, row int64) (tensor.Tensor, error) {
 }
 
 // compare compares one output in all cases.
-func (p Pairs) compare(name string, allowed Tolerance, to *registry.CrossCheck) error {
+func (p Pairs) compare(name string, allowed Tolerance, to *evidence.CrossCheck) error {
 	dtype, values, err := p.values(name)
 	if err != nil {
 		return err
@@ -133,18 +134,18 @@ func (p Pairs) values(name string) (dtype tensor.DType, size float64, err error)
 
 // otherShape stands for an output of another shape or type, which no element describes: its
 // Index is nil.
-func otherShape(name string, number int) *registry.CrossCheckElement {
-	nan := registry.Figure(math.NaN())
-	return &registry.CrossCheckElement{Output: name, Case: number, Golden: nan, Evaluator: nan, Share: registry.Figure(math.Inf(1))}
+func otherShape(name string, number int) *evidence.CrossCheckElement {
+	nan := evidence.Figure(math.NaN())
+	return &evidence.CrossCheckElement{Output: name, Case: number, Golden: nan, Evaluator: nan, Share: evidence.Figure(math.Inf(1))}
 }
 
 // noteWorst keeps the worst element of all outputs.
-func noteWorst(to *registry.CrossCheck, name string, worst *tensor.Element, options tensor.Options) {
+func noteWorst(to *evidence.CrossCheck, name string, worst *tensor.Element, options tensor.Options) {
 	if worst == nil {
 		return
 	}
-	found := registry.CrossCheckElement{Output: name, Case: worst.Case, Index: worst.Index[1:],
-		Golden: registry.Figure(worst.Reference), Evaluator: registry.Figure(worst.Engine), Share: share(*worst, options)}
+	found := evidence.CrossCheckElement{Output: name, Case: worst.Case, Index: worst.Index[1:],
+		Golden: evidence.Figure(worst.Reference), Evaluator: evidence.Figure(worst.Engine), Share: share(*worst, options)}
 	if to.Worst == nil || found.Share > to.Worst.Share {
 		to.Worst = &found
 	}
@@ -152,13 +153,13 @@ func noteWorst(to *registry.CrossCheck, name string, worst *tensor.Element, opti
 
 // share is the difference of an element divided by its tolerance; infinite without a finite
 // difference, and for any difference where none is allowed.
-func share(e tensor.Element, options tensor.Options) registry.Figure {
+func share(e tensor.Element, options tensor.Options) evidence.Figure {
 	allowed := options.ATol + options.RTol*math.Abs(e.Reference)
 	difference := math.Abs(e.Engine - e.Reference)
 	if !(difference <= math.MaxFloat64) || allowed == 0 {
-		return registry.Figure(math.Inf(1))
+		return evidence.Figure(math.Inf(1))
 	}
-	return registry.Figure(difference / allowed)
+	return evidence.Figure(difference / allowed)
 }
 
 // valueRange is the smallest and the largest value of a magnitude below one.

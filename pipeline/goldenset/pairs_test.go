@@ -7,7 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -34,7 +34,7 @@ func TestCrossCheckRangeWithoutFillValues(t *testing.T) {
 		if err := cases.WriteShard(file, map[string]tensor.Tensor{"y": y}); err != nil {
 			t.Fatal(err)
 		}
-		golden := &Set{Files: []toolchain.OutputFile{{Path: file}}, Set: registry.CaseSet{Shards: []registry.Shard{{Count: 2}}}}
+		golden := &Set{Files: []toolchain.OutputFile{{Path: file}}, Set: artifact.CaseSet{Shards: []artifact.Shard{{Count: 2}}}}
 		pairs := Pairs{Golden: golden, Sample: []int{0, 1}}
 		dtype, got, err := pairs.values("y")
 		if err != nil || dtype != tensor.Float64 || got != c.want {

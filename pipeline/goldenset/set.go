@@ -8,6 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -45,11 +47,11 @@ func Short(v float64) string {
 
 // Set is the golden outputs.
 type Set struct {
-	Set           registry.CaseSet
+	Set           artifact.CaseSet
 	Files         []toolchain.OutputFile
 	Step          run.Step
-	Latency       registry.Latency    // of the reference's own run
+	Latency       evidence.Latency    // of the reference's own run
 	Warnings      []string            // about its outputs
-	CrossCheck    registry.CrossCheck // who checked them
+	CrossCheck    evidence.CrossCheck // who checked them
 	CrossChecking run.Step            // by which that was done; without a driver, it was not
 }

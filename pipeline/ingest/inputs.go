@@ -15,6 +15,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -223,19 +225,19 @@ func assetInputs(files specFiles, assets []spec.Path, model []toolchain.Input) (
 // roleAsset is that of assets, which no step reads.
 const roleAsset = "asset"
 
-func (in Inputs) AssetFiles() []registry.PartFile {
+func (in Inputs) AssetFiles() []storage.PartFile {
 	files := run.InputFiles(in.Assets)
 	for i := range files {
-		files[i].Kind = registry.FileAsset
+		files[i].Kind = artifact.FileAsset
 	}
 	return files
 }
 
 // OperatorFiles are the libraries of operators, as files of the reference and of each engine.
-func (in Inputs) OperatorFiles() []registry.PartFile {
+func (in Inputs) OperatorFiles() []storage.PartFile {
 	files := run.InputFiles(in.Operators)
 	for i := range files {
-		files[i].Kind = registry.FileCode
+		files[i].Kind = artifact.FileCode
 	}
 	return files
 }

@@ -7,9 +7,12 @@ import (
 	"slices"
 
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -92,7 +95,7 @@ func (m Model) names() foundNames {
 
 // LabelFiles is the file with the names of the interface, which every engine has. There is none for an
 // interface without names. Errors: CodeInvalid if an asset is called so.
-func (in Inputs) LabelFiles() ([]registry.PartFile, error) {
+func (in Inputs) LabelFiles() ([]storage.PartFile, error) {
 	labels, ok := in.Interface.Labels()
 	if !ok {
 		return nil, nil
@@ -102,8 +105,8 @@ func (in Inputs) LabelFiles() ([]registry.PartFile, error) {
 		return nil, err
 	}
 	file := run.BytesFile(validators.LabelsFile, digest.FromBytes(data), data)
-	file.Kind = registry.FileAsset
-	return []registry.PartFile{file}, nil
+	file.Kind = artifact.FileAsset
+	return []storage.PartFile{file}, nil
 }
 
 // checkLabelsName refuses an asset that has the name of the file with the labels.

@@ -10,6 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -88,7 +90,7 @@ func checkStudentQuantized(v spec.Variant, found format.Quantized, refuse func(s
 		return refuse("it is quantized already (%s), and compression starts from weights in full precision", found)
 	case found.Nodes > 0 && !asIs:
 		return refuse("it is quantized already (%s): write quantize: {method: none}", found)
-	case found.Nodes > 0 && found.Bits != 0 && v.Precision != registry.CompressedPrecision(PrecisionOf(found)):
+	case found.Nodes > 0 && found.Bits != 0 && v.Precision != artifact.CompressedPrecision(PrecisionOf(found)):
 		return refuse("it is quantized (%s) to %s: write quantize: {method: none, bits: %d}", found, PrecisionOf(found), found.Bits)
 	}
 	return nil
@@ -155,7 +157,7 @@ func checkStudents(files specFiles, s *spec.Spec) error {
 func StudentResources(student *plan.Student) []run.Resource {
 	var all []run.Resource
 	for _, in := range student.Files {
-		all = append(all, run.Resource{Name: "student " + in.Name, Digest: registry.NewDigestSet(in.Digest),
+		all = append(all, run.Resource{Name: "student " + in.Name, Digest: evidence.NewDigestSet(in.Digest),
 			Annotations: map[string]any{"path": path.Join(path.Dir(student.Written), path.Base(in.Name))}})
 	}
 	if len(all) > 0 {

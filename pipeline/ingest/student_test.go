@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -70,7 +71,7 @@ func TestCheckStudentQuantized(t *testing.T) {
 	full, eight, four, packed := format.Quantized{}, of(8), of(4), of(0)
 	none, static := &spec.Quantize{Method: spec.MethodNone}, &spec.Quantize{Method: "static"}
 	prune := []spec.Compress{{Method: spec.MethodPrune, Pattern: spec.PatternTwoOfFour}}
-	compressed := registry.CompressedPrecision
+	compressed := artifact.CompressedPrecision
 	for name, c := range map[string]struct {
 		v     spec.Variant
 		found format.Quantized

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -12,7 +12,7 @@ import (
 // warnUnlikely adds warnings about recorded inputs that are like none in use: images of noise, and
 // sequences of one element. what is cases or calibration.
 func warnUnlikely(what string, set *cases.Set, iface validators.Interface, uses map[string]format.Use) error {
-	if set.Record.Origin == registry.OriginGenerated {
+	if set.Record.Origin == artifact.OriginGenerated {
 		return nil // which is said already
 	}
 	for _, input := range iface.Inputs {

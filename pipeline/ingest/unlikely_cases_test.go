@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -29,12 +29,12 @@ func TestWarnUnlikely(t *testing.T) {
 		origin string
 		want   string // empty for none
 	}{
-		"noise for an image":       {images, format.Use{Image: true}, cases.Draw{}, registry.OriginRecorded, `calibration: input "x": neighbouring pixels have nothing in common`},
-		"an image of one colour":   {images, format.Use{Image: true}, cases.Draw{Values: []float64{0.5}}, registry.OriginRecorded, ""},
-		"noise for other numbers":  {images, format.Use{}, cases.Draw{}, registry.OriginRecorded, ""},
-		"generated, which is said": {images, format.Use{Image: true}, cases.Draw{}, registry.OriginGenerated, ""},
-		"sequences of one":         {tokens(1), format.Use{Rows: 9}, cases.Draw{}, registry.OriginRecorded, `calibration: input "x": all sequences have one element`},
-		"sequences of two":         {tokens(2), format.Use{Rows: 9}, cases.Draw{}, registry.OriginRecorded, ""},
+		"noise for an image":       {images, format.Use{Image: true}, cases.Draw{}, artifact.OriginRecorded, `calibration: input "x": neighbouring pixels have nothing in common`},
+		"an image of one colour":   {images, format.Use{Image: true}, cases.Draw{Values: []float64{0.5}}, artifact.OriginRecorded, ""},
+		"noise for other numbers":  {images, format.Use{}, cases.Draw{}, artifact.OriginRecorded, ""},
+		"generated, which is said": {images, format.Use{Image: true}, cases.Draw{}, artifact.OriginGenerated, ""},
+		"sequences of one":         {tokens(1), format.Use{Rows: 9}, cases.Draw{}, artifact.OriginRecorded, `calibration: input "x": all sequences have one element`},
+		"sequences of two":         {tokens(2), format.Use{Rows: 9}, cases.Draw{}, artifact.OriginRecorded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

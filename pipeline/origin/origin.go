@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // timeout is how long git may take altogether. A repository of 100,000 files takes about a second.
@@ -29,7 +30,7 @@ type Query struct {
 }
 
 // Read reads the state of the repository that the spec is in. What cannot be read is no error: Missing says why.
-func Read(ctx context.Context, q Query) registry.GitOrigin {
+func Read(ctx context.Context, q Query) evidence.GitOrigin {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	file, err := filepath.Abs(q.Spec)
@@ -37,25 +38,25 @@ func Read(ctx context.Context, q Query) registry.GitOrigin {
 		file, err = filepath.EvalSymlinks(file)
 	}
 	if err != nil {
-		return registry.GitOrigin{Missing: "the folder of the spec cannot be read"}
+		return evidence.GitOrigin{Missing: "the folder of the spec cannot be read"}
 	}
 	g := git{folder: filepath.Dir(file)}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
 	switch {
 	case g.lacking():
-		return registry.GitOrigin{Missing: "git is not installed"}
+		return evidence.GitOrigin{Missing: "git is not installed"}
 	case err != nil || top == "":
-		return registry.GitOrigin{Missing: "the spec is in no git repository"}
+		return evidence.GitOrigin{Missing: "the spec is in no git repository"}
 	}
 	commit, err := g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil || !isCommit(commit) {
-		return registry.GitOrigin{Missing: "the git repository has no commit"}
+		return evidence.GitOrigin{Missing: "the git repository has no commit"}
 	}
 	within, err := filepath.Rel(top, file)
 	if err != nil || !filepath.IsLocal(within) {
-		return registry.GitOrigin{Missing: "the git repository keeps its files in another folder"}
+		return evidence.GitOrigin{Missing: "the git repository keeps its files in another folder"}
 	}
-	found := registry.GitOrigin{Commit: commit, Spec: filepath.ToSlash(within)}
+	found := evidence.GitOrigin{Commit: commit, Spec: filepath.ToSlash(within)}
 	if ref, err := g.line(ctx, "symbolic-ref", "--quiet", "HEAD"); err == nil && registry.ValidateText("ref", ref) == nil {
 		found.Ref = ref
 	}
@@ -66,13 +67,13 @@ func Read(ctx context.Context, q Query) registry.GitOrigin {
 	if err != nil {
 		return found // its state is not known
 	}
-	found.State = registry.GitClean
+	found.State = evidence.GitClean
 	if len(changed) > 0 {
-		found.State = registry.GitDirty
+		found.State = evidence.GitDirty
 	}
 	slices.Sort(changed)
 	found.ChangedCount = len(changed)
-	for _, name := range changed[:min(len(changed), registry.MaxChanged)] {
+	for _, name := range changed[:min(len(changed), evidence.MaxChanged)] {
 		found.Changed = append(found.Changed, registry.PlainText(name))
 	}
 	return found

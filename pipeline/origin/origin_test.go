@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // repository is one that a test makes.
@@ -50,7 +51,7 @@ func (r repository) write(name, content string) {
 func (r repository) path(name string) string { return filepath.Join(r.dir, filepath.FromSlash(name)) }
 
 // read reads the origin of a spec that uses a model and a folder of cases.
-func (r repository) read() registry.GitOrigin {
+func (r repository) read() evidence.GitOrigin {
 	return Read(r.t.Context(), Query{Spec: r.path("models/mlpromote.yaml"), Used: []string{r.path("models/model.onnx"), r.path("models/cases")}})
 }
 
@@ -113,10 +114,10 @@ func TestState(t *testing.T) {
 			t.Parallel()
 			r := committed(t)
 			c.change(r)
-			want := registry.GitOrigin{Commit: r.git("rev-parse", "HEAD"), Ref: "refs/heads/main", Spec: "models/mlpromote.yaml",
-				State: registry.GitClean, Changed: c.want, ChangedCount: len(c.want)}
+			want := evidence.GitOrigin{Commit: r.git("rev-parse", "HEAD"), Ref: "refs/heads/main", Spec: "models/mlpromote.yaml",
+				State: evidence.GitClean, Changed: c.want, ChangedCount: len(c.want)}
 			if len(c.want) > 0 {
-				want.State = registry.GitDirty
+				want.State = evidence.GitDirty
 			}
 			if diff := cmp.Diff(want, r.read()); diff != "" {
 				t.Error(diff)
@@ -142,7 +143,7 @@ func TestMissing(t *testing.T) {
 			t.Parallel()
 			r := committed(t)
 			c.change(r)
-			if diff := cmp.Diff(registry.GitOrigin{Missing: c.want}, r.read()); diff != "" {
+			if diff := cmp.Diff(evidence.GitOrigin{Missing: c.want}, r.read()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -195,7 +196,7 @@ func TestHostileRepository(t *testing.T) {
 	if got.Commit == "" || got.Repository != "" {
 		t.Errorf("got %+v, want its commit, and no repository", got)
 	}
-	if got.State == registry.GitClean {
+	if got.State == evidence.GitClean {
 		t.Errorf("got state %q of a repository that lacks an object, want another", got.State)
 	}
 }
@@ -208,8 +209,8 @@ func TestManyChanges(t *testing.T) {
 		r.write(fmt.Sprintf("models/cases/%02d.npz", i), "more")
 	}
 	got := r.read()
-	if got.ChangedCount != 30 || len(got.Changed) != registry.MaxChanged || got.Changed[0] != "models/cases/00.npz" {
-		t.Errorf("got %d changes and the names %q, want 30 and the first %d", got.ChangedCount, got.Changed, registry.MaxChanged)
+	if got.ChangedCount != 30 || len(got.Changed) != evidence.MaxChanged || got.Changed[0] != "models/cases/00.npz" {
+		t.Errorf("got %d changes and the names %q, want 30 and the first %d", got.ChangedCount, got.Changed, evidence.MaxChanged)
 	}
 }
 
@@ -218,8 +219,8 @@ func TestDetachedHead(t *testing.T) {
 	r := committed(t)
 	r.git("checkout", "--quiet", "--detach")
 	r.git("remote", "add", "origin", "https://user:secret@example.com/team/models.git?token=secret")
-	want := registry.GitOrigin{Commit: r.git("rev-parse", "HEAD"), Spec: "models/mlpromote.yaml",
-		State: registry.GitClean, Repository: "https://example.com/team/models.git"}
+	want := evidence.GitOrigin{Commit: r.git("rev-parse", "HEAD"), Spec: "models/mlpromote.yaml",
+		State: evidence.GitClean, Repository: "https://example.com/team/models.git"}
 	if diff := cmp.Diff(want, r.read()); diff != "" {
 		t.Error(diff)
 	}

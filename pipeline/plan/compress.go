@@ -2,7 +2,7 @@ package plan
 
 import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -35,7 +35,7 @@ func (e *Engine) planCompress(r Requested, tools map[string]Tool) {
 		return
 	}
 	by := tools[r.Compressor].Identity
-	e.Compressor = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
+	e.Compressor = &artifact.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
 }
 
 // options are all that decide the engine beside its model and target. The keys of an engine that is not compressed are those of

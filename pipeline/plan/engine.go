@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -18,7 +19,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	}
 	e := Engine{
 		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
-		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock}, Load: requested.Load,
+		Toolchain: artifact.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock}, Load: requested.Load,
 	}
 	profile, err := t.Profile.In(requested.Form)
 	if err != nil {
@@ -29,12 +30,12 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 			"target %s: form %s of %s is no engine: only the compiler of a manifest takes it (compile: {from: ...})",
 			requested.Target.Name, requested.Form, tool.Name)
 	}
-	if needs := requested.needs(in); profile.ONNXRuntime && !needs.Met(registry.Constraint{Exact: tool.Version}) {
+	if needs := requested.needs(in); profile.ONNXRuntime && !needs.Met(artifact.Constraint{Exact: tool.Version}) {
 		return Engine{}, registry.Errorf(registry.CodeInvalid,
 			"target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
 			requested.Target.Name, needs.Because, needs.Version, tool.Name, tool.Version)
 	}
-	numbers, _ := registry.NumberFormat(e.Precision)
+	numbers, _ := artifact.NumberFormat(e.Precision)
 	if e.Compile, err = profile.CompileOptions(e.Target, numbers); err != nil {
 		return Engine{}, err
 	}
@@ -53,7 +54,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 		return Engine{}, err
 	}
 	if e.Target.Runtimes == nil {
-		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: runtimeNeeds(profile, tool.Version)}
+		e.Target.Runtimes = map[string]artifact.Constraint{tool.Name: runtimeNeeds(profile, tool.Version)}
 	}
 	if e.Calibrated = profile.Calibrated; e.Calibrated {
 		if err := checkCalibrated(requested); err != nil {
@@ -61,7 +62,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 		}
 	} else if e.Quantize = planQuantize(requested, in); e.Quantize != nil {
 		by := tools[requested.Quantizer].Identity
-		e.Quantizer = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
+		e.Quantizer = &artifact.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
 	}
 	e.planCompress(requested, tools)
 	e.Toolchain.Options, err = registry.CanonicalDigest(e.options())
@@ -134,7 +135,7 @@ func compiledFrom(requested Requested, profile toolchain.Profile, in Inputs) (st
 
 // withDriver is the accelerator of a target, with the oldest driver that loads the engines where the
 // spec does not say one and the toolchain knows it.
-func withDriver(t registry.Target, profile toolchain.Profile) *registry.TargetAccelerator {
+func withDriver(t artifact.Target, profile toolchain.Profile) *artifact.TargetAccelerator {
 	if t.Accelerator == nil || t.Accelerator.Driver != nil || profile.Driver == nil {
 		return t.Accelerator
 	}
@@ -143,12 +144,12 @@ func withDriver(t registry.Target, profile toolchain.Profile) *registry.TargetAc
 		return t.Accelerator
 	}
 	a := *t.Accelerator
-	a.Driver = &registry.Constraint{Min: oldest}
+	a.Driver = &artifact.Constraint{Min: oldest}
 	return &a
 }
 
 // providerOptions are what is asked of providers, by their names.
-func providerOptions(providers []registry.Provider) map[string]map[string]string {
+func providerOptions(providers []artifact.Provider) map[string]map[string]string {
 	asked := make(map[string]map[string]string)
 	for _, p := range providers {
 		if len(p.Options) > 0 {
@@ -173,11 +174,11 @@ func planTuning(requested Requested, profile toolchain.Profile) (*Tuning, error)
 }
 
 // runtimeNeeds is which versions of the runtime load an engine that this version compiled.
-func runtimeNeeds(p toolchain.Profile, version string) registry.Constraint {
+func runtimeNeeds(p toolchain.Profile, version string) artifact.Constraint {
 	if p.ExactRuntime {
-		return registry.Constraint{Exact: version}
+		return artifact.Constraint{Exact: version}
 	}
-	return registry.Constraint{Min: version}
+	return artifact.Constraint{Min: version}
 }
 
 // planProviders takes over the execution providers that are asked for, or those of the toolchain.

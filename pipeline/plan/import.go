@@ -3,12 +3,13 @@ package plan
 import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Import is how a source becomes ONNX.
 type Import struct {
 	Format    string             `json:"format"`
-	Toolchain registry.Toolchain `json:"toolchain"`
+	Toolchain artifact.Toolchain `json:"toolchain"`
 	Driver    registry.Digest    `json:"driver"` // its code
 	Options   map[string]any     `json:"options"`
 	Files     []File             `json:"files"` // of the source
@@ -20,6 +21,6 @@ func NewImport(format string, tool toolchain.Identity,
 	digest, err := registry.CanonicalDigest(options)
 	return &Import{
 		Format: format, Driver: tool.Code, Options: options, Files: Files(files),
-		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock, Options: digest},
+		Toolchain: artifact.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock, Options: digest},
 	}, err
 }

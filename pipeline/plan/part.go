@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Part is what a builder says of the engines that one machine made of a release: in its provenance, as
@@ -29,7 +30,7 @@ func (p Plan) PartOf(key registry.Digest, tools map[string]Tool) Part {
 
 // asked is an engine that a spec asks for, in the form that the key covers.
 type asked struct {
-	Target          registry.Target       `json:"target"`
+	Target          artifact.Target       `json:"target"`
 	Variant         string                `json:"variant"`
 	Precision       string                `json:"precision"`
 	Student         []File                `json:"student,omitempty"`
@@ -42,8 +43,8 @@ type asked struct {
 	ToolVersion     string                `json:"toolVersion,omitempty"`
 	Form            string                `json:"form,omitempty"`
 	Tuning          registry.Digest       `json:"tuning,omitempty"`
-	Providers       []registry.Provider   `json:"providers,omitempty"`
-	Load            *registry.LoadProfile `json:"load,omitempty"`
+	Providers       []artifact.Provider   `json:"providers,omitempty"`
+	Load            *artifact.LoadProfile `json:"load,omitempty"`
 }
 
 // Common returns what all parts of a release have in common: the plan without engines and drivers, and
@@ -78,7 +79,7 @@ func (p Plan) Join(engines []Requested, parts ...Part) (Plan, error) {
 	p.Engines, p.Drivers = nil, nil
 	type version struct {
 		label string
-		registry.Toolchain
+		artifact.Toolchain
 	}
 	versions := make(map[string]version)
 	code := make(map[string][]registry.Digest)
@@ -119,7 +120,7 @@ func (e Engine) Label() string { return e.Target.Name + "/" + e.Variant }
 func (r Requested) Label() string { return r.Target.Name + "/" + r.Variant }
 
 // Makes reports whether an engine of a release is the one that the plan has.
-func (e Engine) Makes(made registry.Engine) bool {
+func (e Engine) Makes(made artifact.Engine) bool {
 	want, err := registry.CanonicalDigest([]any{e.Target, e.Variant, e.Precision, e.Toolchain, e.Providers, e.Load})
 	if err != nil {
 		return false

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -55,15 +56,15 @@ type File struct {
 
 // Engine is an engine to make.
 type Engine struct {
-	Target    registry.Target    `json:"target"`
+	Target    artifact.Target    `json:"target"`
 	Variant   string             `json:"variant"`
 	Precision string             `json:"precision"`
-	Toolchain registry.Toolchain `json:"toolchain"`
+	Toolchain artifact.Toolchain `json:"toolchain"`
 	Student   []File             `json:"student,omitempty"` // the model that it is made from; nil for the reference model
 	// Compressor makes that model smaller, in the steps of Compress, before it is quantized. Both are nil if nothing does.
-	Compressor *registry.Toolchain `json:"compressor,omitempty"`
+	Compressor *artifact.Toolchain `json:"compressor,omitempty"`
 	Compress   []map[string]any    `json:"compress,omitempty"`
-	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
+	Quantizer  *artifact.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
 	Quantize   map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
 	// Calibrated is true if the compiler quantizes the model by itself, from the calibration data.
 	Calibrated bool                `json:"calibrated,omitempty"`
@@ -71,9 +72,9 @@ type Engine struct {
 	Tuning     *Tuning             `json:"tuning,omitempty"`    // nil for none
 	From       string              `json:"from,omitempty"`      // [FromSource] if it is compiled of the source; empty for the ONNX reference
 	Form       string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
-	Providers  []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
+	Providers  []artifact.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 	// Load is how nodes load it; nil for the runtime's own defaults.
-	Load *registry.LoadProfile `json:"load,omitempty"`
+	Load *artifact.LoadProfile `json:"load,omitempty"`
 }
 
 // Inputs is the content that a spec names. It was read and checked.
@@ -100,7 +101,7 @@ type Inputs struct {
 
 // Requested is an engine that the spec asks for: a target and a variant.
 type Requested struct {
-	Target          registry.Target
+	Target          artifact.Target
 	Variant         string
 	Precision       string
 	Student         *Student              // nil for the reference model
@@ -113,8 +114,8 @@ type Requested struct {
 	ToolVersion     string                // version, or its first components; empty for the one there is
 	Form            string                // empty for the toolchain's first
 	Tuning          *toolchain.Input      // a tuning record, which has no name yet; nil for none
-	Providers       []registry.Provider   // empty for the toolchain's
-	Load            *registry.LoadProfile // nil for the runtime's own defaults
+	Providers       []artifact.Provider   // empty for the toolchain's
+	Load            *artifact.LoadProfile // nil for the runtime's own defaults
 }
 
 // Tools returns the names of the toolchains that the engine needs.
@@ -234,8 +235,8 @@ func (p *Plan) setLimits(in Inputs) error {
 
 // InOrder puts the engines of a spec, as it lists them, into the order in which nodes get them.
 func InOrder(listed []Requested) []Requested {
-	return registry.OrderEngines(listed, func(r Requested) registry.Engine {
-		return registry.Engine{Target: r.Target, Toolchain: registry.Toolchain{Name: r.Toolchain}}
+	return artifact.OrderEngines(listed, func(r Requested) artifact.Engine {
+		return artifact.Engine{Target: r.Target, Toolchain: artifact.Toolchain{Name: r.Toolchain}}
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -30,24 +31,24 @@ type asked struct {
 
 // base asks for one engine of ONNX Runtime, whose options are none.
 func base() asked {
-	compile := func(registry.Target, string) (map[string]any, error) { return map[string]any{}, nil }
+	compile := func(artifact.Target, string) (map[string]any, error) { return map[string]any{}, nil }
 	return asked{
 		in: plan.Inputs{
 			Name: "vision/digits", Version: "1.2.3", Model: []toolchain.Input{file("model.onnx"), file("weights.bin")},
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
-			Cases:     cases.Set{Record: registry.CaseSet{Count: 600, Origin: registry.OriginRecorded, Labels: "label"}, Files: []toolchain.Input{file("cases")}},
+			Cases:     cases.Set{Record: artifact.CaseSet{Count: 600, Origin: artifact.OriginRecorded, Labels: "label"}, Files: []toolchain.Input{file("cases")}},
 		},
 		ort: plan.Tool{
 			Identity: toolchain.Identity{Name: "onnxruntime", Version: "1.22.3"}, Code: []registry.Digest{digest.FromString("hub")},
 			Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true, Operators: true, CompilesWithProviders: true,
-				Providers: registry.ProvidersOf("CPUExecutionProvider"), CompileOptions: compile},
+				Providers: artifact.ProvidersOf("CPUExecutionProvider"), CompileOptions: compile},
 		},
 		other: plan.Tool{
 			Identity: toolchain.Identity{Name: "other", Version: "2.0"}, Code: []registry.Digest{digest.FromString("other")},
 			Profile: toolchain.Profile{Name: "other", Forms: []toolchain.Form{{Name: "blob"}, {Name: "int8", Calibrated: true}}, Tuning: "ranges.json", CompileOptions: compile},
 		},
 		request: plan.Requested{Toolchain: "onnxruntime", Variant: "fp32", Precision: "fp32",
-			Target: registry.Target{Name: "linux", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64"}}},
+			Target: artifact.Target{Name: "linux", OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64"}}},
 	}
 }
 
@@ -57,8 +58,8 @@ func (a asked) plan() (plan.Plan, error) {
 	return plan.New(in, map[string]plan.Tool{"onnxruntime": a.ort, "other": a.other})
 }
 
-func cuda(options map[string]string) []registry.Provider {
-	return []registry.Provider{{Name: "CUDAExecutionProvider", Options: options}, {Name: "CPUExecutionProvider"}}
+func cuda(options map[string]string) []artifact.Provider {
+	return []artifact.Provider{{Name: "CUDAExecutionProvider", Options: options}, {Name: "CPUExecutionProvider"}}
 }
 
 // What cannot be built is refused before anything is.
@@ -157,7 +158,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func refuse(registry.Target, string) (map[string]any, error) {
+func refuse(artifact.Target, string) (map[string]any, error) {
 	return nil, registry.Errorf(registry.CodeInvalid, "not on this target")
 }
 
@@ -170,25 +171,25 @@ func TestEngineDefaults(t *testing.T) {
 		want func(e *plan.Engine)
 	}{
 		"nothing asked":     {func(*asked) {}, func(*plan.Engine) {}},
-		"the exact runtime": {func(a *asked) { a.ort.Profile.ExactRuntime = true }, func(e *plan.Engine) { e.Target.Runtimes["onnxruntime"] = registry.Constraint{Exact: "1.22.3"} }},
-		"runtimes of the target": {func(a *asked) { a.request.Target.Runtimes = map[string]registry.Constraint{"triton": {Min: "2"}} },
-			func(e *plan.Engine) { e.Target.Runtimes = map[string]registry.Constraint{"triton": {Min: "2"}} }},
+		"the exact runtime": {func(a *asked) { a.ort.Profile.ExactRuntime = true }, func(e *plan.Engine) { e.Target.Runtimes["onnxruntime"] = artifact.Constraint{Exact: "1.22.3"} }},
+		"runtimes of the target": {func(a *asked) { a.request.Target.Runtimes = map[string]artifact.Constraint{"triton": {Min: "2"}} },
+			func(e *plan.Engine) { e.Target.Runtimes = map[string]artifact.Constraint{"triton": {Min: "2"}} }},
 		"the driver of an accelerator": {func(a *asked) {
-			a.request.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}
-			a.ort.Profile.Driver = func(t registry.Target) string { return "510 for " + t.Accelerator.Arch }
+			a.request.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80"}
+			a.ort.Profile.Driver = func(t artifact.Target) string { return "510 for " + t.Accelerator.Arch }
 		}, func(e *plan.Engine) {
-			e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80", Driver: &registry.Constraint{Min: "510 for sm_80"}}
+			e.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_80", Driver: &artifact.Constraint{Min: "510 for sm_80"}}
 		}},
 		"the driver of a target": {func(a *asked) {
-			a.request.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Driver: &registry.Constraint{Min: "600"}}
-			a.ort.Profile.Driver = func(registry.Target) string { return "510" }
+			a.request.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia", Driver: &artifact.Constraint{Min: "600"}}
+			a.ort.Profile.Driver = func(artifact.Target) string { return "510" }
 		}, func(e *plan.Engine) {
-			e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia", Driver: &registry.Constraint{Min: "600"}}
+			e.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia", Driver: &artifact.Constraint{Min: "600"}}
 		}},
 		"a driver that is not known": {func(a *asked) {
-			a.request.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"}
-			a.ort.Profile.Driver = func(registry.Target) string { return "" }
-		}, func(e *plan.Engine) { e.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"} }},
+			a.request.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia"}
+			a.ort.Profile.Driver = func(artifact.Target) string { return "" }
+		}, func(e *plan.Engine) { e.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia"} }},
 		"providers without options": {func(a *asked) { a.request.Providers = cuda(nil) }, func(e *plan.Engine) { e.Providers = cuda(nil) }},
 		"providers with options": {func(a *asked) { a.request.Providers = cuda(options["CUDAExecutionProvider"]) }, func(e *plan.Engine) {
 			e.Providers, e.Compile["provider_options"] = cuda(options["CUDAExecutionProvider"]), options
@@ -216,7 +217,7 @@ func TestEngineDefaults(t *testing.T) {
 		"a quantizer": {func(a *asked) {
 			a.request.Quantize, a.request.Quantizer = map[string]any{"method": "fp16"}, "other"
 		}, func(e *plan.Engine) {
-			e.Quantize, e.Quantizer = map[string]any{"method": "fp16"}, &registry.Toolchain{Name: "other", Version: "2.0"}
+			e.Quantize, e.Quantizer = map[string]any{"method": "fp16"}, &artifact.Toolchain{Name: "other", Version: "2.0"}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,8 +229,8 @@ func TestEngineDefaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := plan.Engine{Target: base().request.Target, Variant: "fp32", Precision: "fp32", Compile: map[string]any{},
-				Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.22.3"}, Providers: registry.ProvidersOf("CPUExecutionProvider")}
-			want.Target.Runtimes = map[string]registry.Constraint{"onnxruntime": {Min: "1.22.3"}}
+				Toolchain: artifact.Toolchain{Name: "onnxruntime", Version: "1.22.3"}, Providers: artifact.ProvidersOf("CPUExecutionProvider")}
+			want.Target.Runtimes = map[string]artifact.Constraint{"onnxruntime": {Min: "1.22.3"}}
 			c.want(&want)
 			if want.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": want.Quantize, "compile": want.Compile}); err != nil {
 				t.Fatal(err)
@@ -242,7 +243,7 @@ func TestEngineDefaults(t *testing.T) {
 				t.Errorf("tuning, wanted with -:\n%s", diff)
 			}
 			want.Compile, want.Tuning, p.Engines[0].Tuning = p.Engines[0].Compile, nil, nil
-			if diff := gocmp.Diff(want, p.Engines[0], gocmp.Transformer("target", func(t registry.Target) []any {
+			if diff := gocmp.Diff(want, p.Engines[0], gocmp.Transformer("target", func(t artifact.Target) []any {
 				return []any{t.Name, t.OS, t.CPU, t.Accelerator, t.Runtimes}
 			})); diff != "" {
 				t.Errorf("engine, wanted with -:\n%s", diff)
@@ -338,7 +339,7 @@ func TestSourceOfAnImport(t *testing.T) {
 	if a.in.Import, err = plan.NewImport("skops", tool, map[string]any{"opset": 17}, []toolchain.Input{file("model.skops"), file("more")}); err != nil {
 		t.Fatal(err)
 	}
-	a.in.Precision, a.in.Calibration = "bf16", cases.Set{Record: registry.CaseSet{Count: 3}, Files: []toolchain.Input{file("calibration")}}
+	a.in.Precision, a.in.Calibration = "bf16", cases.Set{Record: artifact.CaseSet{Count: 3}, Files: []toolchain.Input{file("calibration")}}
 	p, err = a.plan()
 	if err != nil || p.Source != digest.FromString("model.skops") || p.ReferencePrecision != "bf16" || p.Calibration == nil || p.Calibration.Count != 3 {
 		t.Errorf("source %s, reference precision %s, calibration %v, error %v; want model.skops in bf16 with 3 cases of calibration",
@@ -379,7 +380,7 @@ func TestRangesName(t *testing.T) {
 	t.Parallel()
 	static := func(options map[string]any) plan.Engine {
 		options["method"] = plan.MethodStatic
-		return plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime, Version: "1.22.3"}, Quantize: options}
+		return plan.Engine{Quantizer: &artifact.Toolchain{Name: plan.ONNXRuntime, Version: "1.22.3"}, Quantize: options}
 	}
 	p := plan.Plan{Calibration: &plan.Set{Files: []plan.File{{Name: "calibration", Digest: digest.FromString("calibration")}}}}
 	model := []toolchain.Input{file("model.onnx")}
@@ -432,16 +433,16 @@ func TestRangesName(t *testing.T) {
 func TestSaturates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		target registry.Target
+		target artifact.Target
 		want   bool
 	}{
-		"x86":                     {registry.Target{CPU: registry.TargetCPU{Arch: "amd64"}}, true},
-		"x86 with other features": {registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx512_bf16"}}}, true},
-		"x86 with AVX-512 VNNI":   {registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx512_vnni"}}}, false},
-		"x86 with AVX VNNI":       {registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx_vnni"}}}, false},
-		"x86 with both":           {registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx_vnni", "avx512_vnni"}}}, false},
-		"arm":                     {registry.Target{CPU: registry.TargetCPU{Arch: "arm64"}}, false},
-		"x86 with an accelerator": {registry.Target{CPU: registry.TargetCPU{Arch: "amd64"}, Accelerator: new(registry.TargetAccelerator)}, false},
+		"x86":                     {artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64"}}, true},
+		"x86 with other features": {artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64", Features: []string{"avx512_bf16"}}}, true},
+		"x86 with AVX-512 VNNI":   {artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64", Features: []string{"avx512_vnni"}}}, false},
+		"x86 with AVX VNNI":       {artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64", Features: []string{"avx_vnni"}}}, false},
+		"x86 with both":           {artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64", Features: []string{"avx_vnni", "avx512_vnni"}}}, false},
+		"arm":                     {artifact.Target{CPU: artifact.TargetCPU{Arch: "arm64"}}, false},
+		"x86 with an accelerator": {artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64"}, Accelerator: new(artifact.TargetAccelerator)}, false},
 	} {
 		if got := plan.Saturates(c.target); got != c.want {
 			t.Errorf("%s: saturates %v, want %v", name, got, c.want)

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // The names that quantizers have for the methods of a spec.
@@ -64,7 +65,7 @@ func checkCalibrated(requested Requested) error {
 // Saturates reports whether some machine of the target adds two products of uint8 and
 // int8 in 16 bits, which overflow: x86 without VNNI. There weights lose a bit, so that the
 // sums fit. Arm and accelerators add in 32 bits.
-func Saturates(t registry.Target) bool {
+func Saturates(t artifact.Target) bool {
 	if t.Accelerator != nil || t.CPU.Arch == "arm64" {
 		return false
 	}
@@ -98,8 +99,8 @@ func (p Plan) RangesName(e Engine, model []toolchain.Input) (string, error) {
 		Model       []File             `json:"model"`
 		Calibration []File             `json:"calibration"`
 		Options     map[string]any     `json:"options"`
-		Tool        registry.Toolchain `json:"tool"`
-	}{Files(model), p.Calibration.Files, options, registry.Toolchain{Name: e.Quantizer.Name,
+		Tool        artifact.Toolchain `json:"tool"`
+	}{Files(model), p.Calibration.Files, options, artifact.Toolchain{Name: e.Quantizer.Name,
 		Version: e.Quantizer.Version}})
 	if err != nil {
 		return "", err

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -19,7 +19,7 @@ func TestQuantizeOptions(t *testing.T) {
 	t.Parallel()
 	tools := map[string]plan.Tool{"nncf": {}, "onnxruntime": {
 		Identity: toolchain.Identity{Name: "onnxruntime", Version: "1.30.0"},
-		Profile:  toolchain.Profile{CompileOptions: func(registry.Target, string) (map[string]any, error) { return nil, nil }},
+		Profile:  toolchain.Profile{CompileOptions: func(artifact.Target, string) (map[string]any, error) { return nil, nil }},
 	}}
 	for name, c := range map[string]struct {
 		arch       string // amd64 where empty
@@ -50,9 +50,9 @@ func TestQuantizeOptions(t *testing.T) {
 			Name: "a", Version: "1.0.0", Model: []toolchain.Input{{Name: "model.onnx"}},
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
 			Engines: []plan.Requested{{Toolchain: "onnxruntime", Variant: "v", Precision: "int8", Quantize: c.asks, Quantizer: by,
-				Target: registry.Target{Name: "t", CPU: registry.TargetCPU{Arch: cmp.Or(c.arch, "amd64"), Features: c.features}}}},
+				Target: artifact.Target{Name: "t", CPU: artifact.TargetCPU{Arch: cmp.Or(c.arch, "amd64"), Features: c.features}}}},
 			Limits: validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: 0.01}}},
-			Cases:  cases.Set{Record: registry.CaseSet{Count: 600, Labels: "label"}},
+			Cases:  cases.Set{Record: artifact.CaseSet{Count: 600, Labels: "label"}},
 		}, tools)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

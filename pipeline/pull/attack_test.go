@@ -11,7 +11,10 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Whoever can write into the folder while it is checked gets nothing in: a file that was
@@ -35,7 +38,7 @@ func TestCheckWhileFilesAreExchanged(t *testing.T) {
 			t.Parallel()
 			w, result := pulled(t)
 			checker := w.Checker
-			checker.ReadPart = func(manifest []byte) (registry.FetchedPart, error) { // after the listing, before the files
+			checker.ReadPart = func(manifest []byte) (storage.FetchedPart, error) { // after the listing, before the files
 				part, err := w.ReadPart(manifest)
 				return part, errors.Join(err, c.exchange(w.at(result.Files[0])))
 			}
@@ -93,9 +96,9 @@ func TestCheckOfAnEngineWithARecord(t *testing.T) {
 			t.Parallel()
 			w, _ := pulled(t)
 			checker := w.Checker
-			checker.ReadPart = func(manifest []byte) (registry.FetchedPart, error) {
+			checker.ReadPart = func(manifest []byte) (storage.FetchedPart, error) {
 				part, err := w.ReadPart(manifest)
-				part.Files = append(part.Files, registry.File{Path: name, Digest: part.Files[0].Digest})
+				part.Files = append(part.Files, artifact.File{Path: name, Digest: part.Files[0].Digest})
 				return part, err
 			}
 			_, err := checker.Check(t.Context(), w.dir, pull.Expectation{})
@@ -136,8 +139,10 @@ func TestCheckBoundsDocuments(t *testing.T) {
 	}
 }
 
-func record(w *world, _ *testing.T) string   { return w.at(pull.Dir, "pull.json") }
+func record(w *world, _ *testing.T) string { return w.at(pull.Dir, "pull.json") }
+
 func manifest(w *world, _ *testing.T) string { return w.at(pull.Dir, "manifest.json") }
+
 func aBundle(w *world, t *testing.T) string {
 	return w.at(pull.Dir, "bundles", w.bundles(t, 0)[0])
 }
@@ -247,9 +252,9 @@ func TestEvidenceThatIsNoFile(t *testing.T) {
 }
 
 // signer is the key that signs in a role.
-func (w *world) signer(t *testing.T, role registry.Role, resource string) string {
+func (w *world) signer(t *testing.T, role evidence.Role, resource string) string {
 	t.Helper()
-	statement, err := json.Marshal(registry.Statement{})
+	statement, err := json.Marshal(evidence.Statement{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,10 +277,10 @@ func TestProofNamesTheSigners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := w.signer(t, registry.RoleBuilder, result.Record.Resource); proof.Builder != want {
+	if want := w.signer(t, evidence.RoleBuilder, result.Record.Resource); proof.Builder != want {
 		t.Errorf("builder %s, want %s", proof.Builder, want)
 	}
-	if want := w.signer(t, registry.RolePromoter, result.Record.Resource); proof.Promoter != want {
+	if want := w.signer(t, evidence.RolePromoter, result.Record.Resource); proof.Promoter != want {
 		t.Errorf("promoter %s, want %s", proof.Promoter, want)
 	}
 	if filepath.Base(proof.Record.Resource) != "digits" {

@@ -16,7 +16,13 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // between stands between a Puller and its registry. Nil functions change nothing.
@@ -25,7 +31,7 @@ type between struct {
 	environments func() error
 	restrictions func() error
 	fetched      func(dir string) error
-	evidence     func(iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error]
+	evidence     func(iter.Seq2[evidence.Bundle, error]) iter.Seq2[evidence.Bundle, error]
 }
 
 // puller is a Puller behind it.
@@ -35,29 +41,29 @@ func (b between) puller() pull.Puller {
 	return p
 }
 
-func (b between) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (b between) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	return b.Registry.Resolve(ctx, q)
 }
 
-func (b between) Environments(ctx context.Context) (registry.Environments, error) {
+func (b between) Environments(ctx context.Context) (policy.Environments, error) {
 	if b.environments != nil {
 		if err := b.environments(); err != nil {
-			return registry.Environments{}, err
+			return policy.Environments{}, err
 		}
 	}
 	return b.Registry.Environments(ctx)
 }
 
-func (b between) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+func (b between) Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error) {
 	if b.restrictions != nil {
 		if err := b.restrictions(); err != nil {
-			return registry.SignedRestrictions{}, err
+			return restriction.SignedRestrictions{}, err
 		}
 	}
 	return b.Registry.Restrictions(ctx, environment)
 }
 
-func (b between) Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (registry.FetchedPart, error) {
+func (b between) Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (storage.FetchedPart, error) {
 	found, err := b.Parts.Fetch(ctx, repository, part, dir)
 	if err == nil && b.fetched != nil {
 		err = b.fetched(dir)
@@ -65,7 +71,7 @@ func (b between) Fetch(ctx context.Context, repository string, part registry.Dig
 	return found, err
 }
 
-func (b between) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
+func (b between) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[evidence.Bundle, error] {
 	found := b.Puller.Evidence.Evidence(ctx, repository, subject)
 	if b.evidence != nil {
 		return b.evidence(found)
@@ -90,19 +96,19 @@ func TestPullFails(t *testing.T) {
 			}
 		},
 		"while evidence comes": func(b *between) {
-			b.evidence = func(all iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error] {
-				return func(yield func(registry.Bundle, error) bool) {
+			b.evidence = func(all iter.Seq2[evidence.Bundle, error]) iter.Seq2[evidence.Bundle, error] {
+				return func(yield func(evidence.Bundle, error) bool) {
 					for bundle, err := range all {
 						if !yield(bundle, err) {
 							return
 						}
 					}
-					yield(registry.Bundle{}, away)
+					yield(evidence.Bundle{}, away)
 				}
 			}
 		},
 		"while evidence is verified": func(b *between) {
-			b.Verify = func(context.Context, []byte, string) (registry.Claim, error) { return registry.Claim{}, away }
+			b.Verify = func(context.Context, []byte, string) (evidence.Claim, error) { return evidence.Claim{}, away }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +158,8 @@ func TestPullThatCannotWrite(t *testing.T) {
 				staged = dir
 				return inTheWay(file)
 			}}
-			b.evidence = func(all iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error] {
-				return func(yield func(registry.Bundle, error) bool) {
+			b.evidence = func(all iter.Seq2[evidence.Bundle, error]) iter.Seq2[evidence.Bundle, error] {
+				return func(yield func(evidence.Bundle, error) bool) {
 					for bundle, err := range all {
 						if err == nil {
 							err = inTheWay(strings.Replace(file, "{}", bundle.Digest.Encoded(), 1))
@@ -181,11 +187,11 @@ func (w *world) afterCheck(do func(staged string) error) pull.Puller {
 	var staged string
 	checked := false
 	p := between{Puller: w.Puller, fetched: func(dir string) error { staged = dir; return nil }}.puller()
-	p.ReadPart = func(manifest []byte) (registry.FetchedPart, error) {
+	p.ReadPart = func(manifest []byte) (storage.FetchedPart, error) {
 		checked = staged != "" // of the folder that is replaced it is read before
 		return w.ReadPart(manifest)
 	}
-	p.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+	p.Verify = func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 		claim, err := w.Verify(ctx, bundle, resource)
 		if checked && err == nil {
 			checked, err = false, do(staged)
@@ -241,7 +247,7 @@ func TestPullBelowAFile(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (pull.Puller{}).Pull(t.Context(), registry.ResolveQuery{}, filepath.Join(file, "engine"), pull.Expectation{}); err == nil {
+	if _, err := (pull.Puller{}).Pull(t.Context(), api.ResolveQuery{}, filepath.Join(file, "engine"), pull.Expectation{}); err == nil {
 		t.Error("the pull succeeds, want an error")
 	}
 }
@@ -265,12 +271,12 @@ func TestPullBoundsEvidenceOfStrangers(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
-	flood := func(all iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error] {
-		return func(yield func(registry.Bundle, error) bool) {
+	flood := func(all iter.Seq2[evidence.Bundle, error]) iter.Seq2[evidence.Bundle, error] {
+		return func(yield func(evidence.Bundle, error) bool) {
 			for i := range 6 {
 				data := bytes.Repeat([]byte{byte('a' + i)}, 4<<20)
 				d := digest.FromBytes(data)
-				if !yield(registry.Bundle{Digest: d, Document: d, Data: data}, nil) {
+				if !yield(evidence.Bundle{Digest: d, Document: d, Data: data}, nil) {
 					return
 				}
 			}
@@ -291,8 +297,8 @@ func TestPullWritesADocumentOnce(t *testing.T) {
 	t.Parallel()
 	w, _ := pulled(t)
 	once := len(w.bundles(t, 0))
-	b := between{Puller: w.Puller, evidence: func(all iter.Seq2[registry.Bundle, error]) iter.Seq2[registry.Bundle, error] {
-		return func(yield func(registry.Bundle, error) bool) {
+	b := between{Puller: w.Puller, evidence: func(all iter.Seq2[evidence.Bundle, error]) iter.Seq2[evidence.Bundle, error] {
+		return func(yield func(evidence.Bundle, error) bool) {
 			for bundle, err := range all {
 				again := bundle
 				again.Digest = digest.FromString("another manifest of " + string(bundle.Digest))
@@ -328,17 +334,17 @@ func (w *world) bundles(t *testing.T, atLeast int64) []string {
 
 // larger adds files to every engine that is stored.
 type larger struct {
-	registry.PartStore
-	add []registry.File
+	storage.PartStore
+	add []artifact.File
 }
 
-func (l larger) PutPart(ctx context.Context, repository string, p registry.Part) (registry.PartRef, error) {
-	if p.Role == registry.PartEngine {
+func (l larger) PutPart(ctx context.Context, repository string, p storage.Part) (storage.PartRef, error) {
+	if p.Role == artifact.PartEngine {
 		for _, f := range l.add {
-			p.Engine.NativeCode = p.Engine.NativeCode || f.Kind == registry.FileCode
+			p.Engine.NativeCode = p.Engine.NativeCode || f.Kind == artifact.FileCode
 			text := "file " + f.Path
 			f.Digest, f.Size = digest.FromString(text), int64(len(text))
-			p.Files = append(slices.Clone(p.Files), registry.PartFile{File: f,
+			p.Files = append(slices.Clone(p.Files), storage.PartFile{File: f,
 				Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }})
 		}
 	}
@@ -350,8 +356,8 @@ func (l larger) PutPart(ctx context.Context, repository string, p registry.Part)
 func TestPullOfAnEngineWithFolders(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.Registry.Parts = larger{w.Registry.Parts, []registry.File{{Path: "assets/words/en.txt", Kind: registry.FileAsset},
-		{Path: "lib/fast.so", Kind: registry.FileCode}}}
+	w.Registry.Parts = larger{w.Registry.Parts, []artifact.File{{Path: "assets/words/en.txt", Kind: artifact.FileAsset},
+		{Path: "lib/fast.so", Kind: artifact.FileCode}}}
 	release := w.Build(t, registrytest.Build{})
 	w.Prove(t, release)
 	w.name(t, release)

@@ -14,6 +14,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // maxPulledDocument bounds the size of a pulled folder's record, manifest and bundles.
@@ -133,35 +135,35 @@ func (f *pulledFolder) record() (Record, error) {
 
 // check compares the folder with the manifest of the engine: every file exists with its digest,
 // and there are no others. It returns the description in the manifest.
-func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (registry.FetchedPart, error)) (registry.FetchedPart, error) {
+func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (storage.FetchedPart, error)) (storage.FetchedPart, error) {
 	manifest, err := f.read(path.Join(Dir, pulledManifest))
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	if got := digest.FromBytes(manifest); got != engine {
-		return registry.FetchedPart{}, registry.Errorf(registry.CodeDigest, "%s: the manifest is %s, and %s was pulled: pull again", f.dir, got, engine)
+		return storage.FetchedPart{}, registry.Errorf(registry.CodeDigest, "%s: the manifest is %s, and %s was pulled: pull again", f.dir, got, engine)
 	}
 	part, err := read(manifest)
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
-	if part.Role != registry.PartEngine {
-		return registry.FetchedPart{}, registry.Errorf(registry.CodeTrust,
+	if part.Role != artifact.PartEngine {
+		return storage.FetchedPart{}, registry.Errorf(registry.CodeTrust,
 			"%s: its manifest is a part with the role %q, want an engine", f.dir, part.Role)
 	}
 	if err := f.strangers(part); err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	for _, file := range part.Files {
 		if err := f.checkFile(file); err != nil {
-			return registry.FetchedPart{}, err
+			return storage.FetchedPart{}, err
 		}
 	}
 	return part, nil
 }
 
 // strangers refuses files that are not in the manifest.
-func (f *pulledFolder) strangers(part registry.FetchedPart) error {
+func (f *pulledFolder) strangers(part storage.FetchedPart) error {
 	expected := expectedPaths(part)
 	for _, name := range slices.Sorted(maps.Keys(f.found)) {
 		folder := f.found[name].IsDir()
@@ -177,7 +179,7 @@ func (f *pulledFolder) strangers(part registry.FetchedPart) error {
 	return nil
 }
 
-func (f *pulledFolder) checkFile(want registry.File) error {
+func (f *pulledFolder) checkFile(want artifact.File) error {
 	if want.Path == Dir || strings.HasPrefix(want.Path, Dir+"/") {
 		return registry.Errorf(registry.CodeTrust, "%s: the engine has a file %s, where pull keeps its own", f.dir, want.Path)
 	}
@@ -224,7 +226,7 @@ func isBundle(name string) bool {
 
 // expectedPaths returns the paths that Pull creates for an engine, except the evidence, and
 // whether each is a folder.
-func expectedPaths(part registry.FetchedPart) map[string]bool {
+func expectedPaths(part storage.FetchedPart) map[string]bool {
 	files := []string{path.Join(Dir, pulledRecord), path.Join(Dir, pulledManifest)}
 	for _, f := range part.Files {
 		files = append(files, f.Path)

@@ -10,12 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // hostile is a registry of others, which has a pickle for each file of an engine.
 type hostile struct{ of *world }
 
-func (h hostile) Fetch(ctx context.Context, repository string, d registry.Digest, dir string) (registry.FetchedPart, error) {
+func (h hostile) Fetch(ctx context.Context, repository string, d registry.Digest, dir string) (storage.FetchedPart, error) {
 	part, err := h.of.Puller.Parts.Fetch(ctx, repository, d, dir)
 	for _, f := range part.Files {
 		if err == nil {

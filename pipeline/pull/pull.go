@@ -14,6 +14,12 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
@@ -39,10 +45,10 @@ type Record struct {
 
 // Result is what Pull wrote, and how it chose the engine.
 type Result struct {
-	Dir        string              `json:"dir"`
-	Record     Record              `json:"record"`
-	Resolution registry.Resolution `json:"resolution"`
-	Files      []string            `json:"files"`
+	Dir        string         `json:"dir"`
+	Record     Record         `json:"record"`
+	Resolution api.Resolution `json:"resolution"`
+	Files      []string       `json:"files"`
 	// Operators are the native libraries in Files, which run inside the process that loads the engine.
 	Operators []string `json:"operators,omitempty"`
 }
@@ -51,19 +57,19 @@ type Result struct {
 type Puller struct {
 	Checker
 	Registry interface {
-		Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error)
-		Environments(ctx context.Context) (registry.Environments, error)
-		Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error)
+		Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error)
+		Environments(ctx context.Context) (policy.Environments, error)
+		Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error)
 	}
 	Parts interface {
-		Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (registry.FetchedPart, error)
+		Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (storage.FetchedPart, error)
 	}
 	Evidence interface {
-		Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error]
+		Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[evidence.Bundle, error]
 	}
 	// Inspect looks at the bytes of the files of a part in a folder: other registries do not inspect pushed
 	// content. Without it, nothing is pulled.
-	Inspect func(dir string, part registry.FetchedPart) error
+	Inspect func(dir string, part storage.FetchedPart) error
 	// Step is called when a download starts; it returns a function to call when it has ended. May be nil.
 	Step func(name string) (done func(err error))
 }
@@ -73,7 +79,7 @@ type Puller struct {
 // other folder, a mount point, and a pulled folder with added files, before it fetches anything
 // (CodeInvalid). Environment and model of want come from q. Errors: those of Resolve and
 // [Checker.Check].
-func (p Puller) Pull(ctx context.Context, q registry.ResolveQuery, dir string, want Expectation) (Result, error) {
+func (p Puller) Pull(ctx context.Context, q api.ResolveQuery, dir string, want Expectation) (Result, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Result{}, err
@@ -114,7 +120,7 @@ func (p Puller) start(name string) (done func(error)) {
 	return p.Step(name)
 }
 
-func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolution registry.Resolution, dir string, want Expectation) (Result, error) {
+func (p Puller) pullInto(ctx context.Context, q api.ResolveQuery, resolution api.Resolution, dir string, want Expectation) (Result, error) {
 	environments, err := p.Registry.Environments(ctx)
 	if err != nil {
 		return Result{}, err
@@ -159,7 +165,7 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 	result := Result{Record: record, Resolution: resolution}
 	for _, f := range part.Files {
 		result.Files = append(result.Files, f.Path)
-		if f.Kind == registry.FileCode {
+		if f.Kind == artifact.FileCode {
 			result.Operators = append(result.Operators, f.Path)
 		}
 	}
@@ -167,10 +173,10 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 }
 
 // unlisted yields the evidence that only the registry's catalog has.
-func unlisted(resolution registry.Resolution) iter.Seq2[registry.Bundle, error] {
-	return func(yield func(registry.Bundle, error) bool) {
+func unlisted(resolution api.Resolution) iter.Seq2[evidence.Bundle, error] {
+	return func(yield func(evidence.Bundle, error) bool) {
 		for _, a := range resolution.Unlisted {
-			if !yield(registry.Bundle{Digest: a.Bundle, Document: a.Document, Data: a.Data}, a.Check()) {
+			if !yield(evidence.Bundle{Digest: a.Bundle, Document: a.Document, Data: a.Data}, a.Check()) {
 				return
 			}
 		}
@@ -191,7 +197,7 @@ func (p Puller) writeRestrictions(ctx context.Context, environment, dir string) 
 	return os.WriteFile(filepath.Join(dir, Dir, pulledBundles, name), signed.Bundle, 0o644)
 }
 
-func writePulled(dir string, record Record, part registry.FetchedPart) error {
+func writePulled(dir string, record Record, part storage.FetchedPart) error {
 	inner := filepath.Join(dir, Dir)
 	if err := os.MkdirAll(filepath.Join(inner, pulledBundles), 0o755); err != nil {
 		return err
@@ -213,14 +219,14 @@ const maxUntrustedBundles = 16 << 20
 // bundleWriter writes the evidence about an engine and its release beside the engine, each
 // document once.
 type bundleWriter struct {
-	verify   registry.VerifyEvidence
+	verify   storage.VerifyEvidence
 	dir      string
 	resource string
 	left     int // bytes left for bundles of signers who are not trusted here
 	written  map[registry.Digest]bool
 }
 
-func (w *bundleWriter) write(ctx context.Context, bundles iter.Seq2[registry.Bundle, error]) error {
+func (w *bundleWriter) write(ctx context.Context, bundles iter.Seq2[evidence.Bundle, error]) error {
 	for b, err := range bundles {
 		if err != nil {
 			return err

@@ -13,10 +13,14 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -33,7 +37,7 @@ func setup(t *testing.T) *world {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
@@ -50,8 +54,8 @@ func setup(t *testing.T) *world {
 }
 
 // query asks for the engine of a machine with every processor level.
-func query(environment string) registry.ResolveQuery {
-	return registry.ResolveQuery{Environment: environment, Model: registrytest.Model, Node: registrytest.Node("v4")}
+func query(environment string) api.ResolveQuery {
+	return api.ResolveQuery{Environment: environment, Model: registrytest.Model, Node: registrytest.Node("v4")}
 }
 
 // pulled pulls from prod, where a release was promoted to.
@@ -245,7 +249,7 @@ func TestCheckByOtherTrust(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checker := w.Checker
-			checker.Verify = func(context.Context, []byte, string) (registry.Claim, error) { return registry.Claim{}, c.err }
+			checker.Verify = func(context.Context, []byte, string) (evidence.Claim, error) { return evidence.Claim{}, c.err }
 			if _, err := checker.Check(t.Context(), w.dir, pull.Expectation{}); registry.CodeOf(err) != c.code {
 				t.Errorf("error %v, want %s", err, c.code)
 			}
@@ -290,7 +294,7 @@ func TestUnpromoted(t *testing.T) {
 			if err != nil || proof.Record.Version != "" || proof.Record.Release != "" || proof.Promoter != "" || proof.Builder == "" {
 				t.Errorf("proof %+v, error %v; want a builder, and no version, release or promoter", proof, err)
 			}
-			if want := w.signer(t, registry.RoleBuilder, result.Record.Resource); proof.Builder != want {
+			if want := w.signer(t, evidence.RoleBuilder, result.Record.Resource); proof.Builder != want {
 				t.Errorf("builder %s, want %s", proof.Builder, want)
 			}
 		})
@@ -298,19 +302,19 @@ func TestUnpromoted(t *testing.T) {
 }
 
 // name attaches a statement to each engine that names its model.
-func (w *world) name(t *testing.T, release registry.Release) {
+func (w *world) name(t *testing.T, release artifact.Release) {
 	t.Helper()
 	for _, e := range release.Engines {
-		statement, err := registry.NewStatement(registry.PredicateProvenance, struct{}{},
-			registry.StatementSubject{Name: release.Model, Digest: registry.NewDigestSet(e.Digest)})
+		statement, err := evidence.NewStatement(evidence.PredicateProvenance, struct{}{},
+			evidence.StatementSubject{Name: release.Model, Digest: evidence.NewDigestSet(e.Digest)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		bundle, err := w.Keys.SignAs(t.Context(), string(registry.RoleBuilder), statement)
+		bundle, err := w.Keys.SignAs(t.Context(), string(evidence.RoleBuilder), statement)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Attach(t.Context(), registry.Attachment{
+		if _, err := w.Attach(t.Context(), api.Attachment{
 			Environment: "staging", Model: release.Model, Release: release.Digest, Subject: e.Digest, Bundle: bundle}); err != nil {
 			t.Fatal(err)
 		}
@@ -410,7 +414,7 @@ func TestPullOfAQuarantinedEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := tree(t, w.dir)
-	w.AttachTo(t, "prod", release, release.Digest, registry.PredicateQuarantine, struct{}{})
+	w.AttachTo(t, "prod", release, release.Digest, evidence.PredicateQuarantine, struct{}{})
 	_, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
 	if err == nil {
 		t.Error("it was pulled, want an error")
@@ -421,13 +425,13 @@ func TestPullOfAQuarantinedEngine(t *testing.T) {
 }
 
 // embellishing is a service that says more about an engine than its signed manifest.
-type embellishing struct{ registry.Interface }
+type embellishing struct{ api.Interface }
 
-func (e embellishing) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (e embellishing) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	found, err := e.Interface.Resolve(ctx, q)
 	if found.Engine != nil {
 		other := *found.Engine
-		other.Providers = []registry.Provider{{Name: "CPUExecutionProvider", Options: map[string]string{"use_arena": "0"}}}
+		other.Providers = []artifact.Provider{{Name: "CPUExecutionProvider", Options: map[string]string{"use_arena": "0"}}}
 		found.Engine = &other
 	}
 	return found, err
@@ -448,7 +452,7 @@ func TestPullTakesTheWordOfTheManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := result.Resolution.Engine.Providers, honest.Resolution.Engine.Providers; !slices.EqualFunc(got,
-		want, func(a, b registry.Provider) bool { return a.String() == b.String() }) {
+		want, func(a, b artifact.Provider) bool { return a.String() == b.String() }) {
 		t.Errorf("providers %v, want %v as the manifest has them", got, want)
 	}
 }

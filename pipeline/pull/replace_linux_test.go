@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -34,7 +35,7 @@ func TestPullOntoMountPoint(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			_, err := pull.Puller{}.Pull(t.Context(), registry.ResolveQuery{}, dir, pull.Expectation{})
+			_, err := pull.Puller{}.Pull(t.Context(), api.ResolveQuery{}, dir, pull.Expectation{})
 			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "is a mount point") {
 				t.Errorf("error %v, want CodeInvalid and that it is a mount point", err)
 			}

@@ -10,16 +10,18 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // silent is a registry whose resolve does not know of restrictions, as one that lies.
 type silent struct {
-	registry.Interface
-	answer registry.Resolution
+	api.Interface
+	answer api.Resolution
 }
 
-func (s silent) Resolve(_ context.Context, _ registry.ResolveQuery) (registry.Resolution, error) {
+func (s silent) Resolve(_ context.Context, _ api.ResolveQuery) (api.Resolution, error) {
 	return s.answer, nil
 }
 
@@ -34,7 +36,7 @@ func TestPullHoldsAgainstRestrictions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := []registry.Restriction{{Kind: registry.RestrictOperator, Digest: r.Limits}}
+	other := []evidence.Restriction{{Kind: evidence.RestrictOperator, Digest: r.Limits}}
 	first := w.Restricting(t, "prod", other, nil)
 	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
 		t.Fatalf("another library is restricted: %v", err)

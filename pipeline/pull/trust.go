@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Proof has the reasons to trust a pulled folder. It holds proven facts alone: without a promoter's summary the
@@ -19,10 +24,10 @@ type Proof struct {
 	Promoter string    `json:"promoter,omitempty"` // key that signed its summary
 	Promoted time.Time `json:"promoted,omitzero"`  // when the promoter verified it
 	// PromotedBy is the proof of that time: a timestamp that this machine trusts, or only the promoter's claim.
-	PromotedBy registry.TimeSource `json:"promotedBy,omitempty"`
-	Claims     []registry.Claim    `json:"-"`
+	PromotedBy evidence.TimeSource `json:"promotedBy,omitempty"`
+	Claims     []evidence.Claim    `json:"-"`
 	// Files are the engine's files, with their digests.
-	Files []registry.File `json:"-"`
+	Files []artifact.File `json:"-"`
 }
 
 // trustHint says where a machine stores its trusted keys.
@@ -48,15 +53,15 @@ type Expectation struct {
 	Unpromoted bool
 	// Node is the machine that loads the engine, with its runtimes. A report that did not pass on a machine like it, or
 	// that it may be like because it does not state a fact, keeps the engine from it. The zero Node states nothing.
-	Node registry.Node
+	Node artifact.Node
 }
 
 // Checker checks pulled folders without the network.
 type Checker struct {
-	Verify registry.VerifyEvidence
+	Verify storage.VerifyEvidence
 	// ReadPart reads the description of a part from the exact bytes of its manifest.
-	ReadPart func(manifest []byte) (registry.FetchedPart, error)
-	Now      registry.Clock // nil means time.Now
+	ReadPart func(manifest []byte) (storage.FetchedPart, error)
+	Now      storage.Clock // nil means time.Now
 }
 
 func (c Checker) now() time.Time {
@@ -68,7 +73,7 @@ func (c Checker) now() time.Time {
 
 // Check checks a folder that Pull made. The folder has exactly the files that the manifest lists, with their
 // digests; the manifest is the resolved engine's; and the evidence in the folder allows the engine by
-// [registry.CheckEngineStanding]. Errors: CodeInvalid if Pull did not make the folder; CodeDigest and CodeTrust if it was
+// [policy.CheckEngineStanding]. Errors: CodeInvalid if Pull did not make the folder; CodeDigest and CodeTrust if it was
 // changed, cannot be trusted or was not expected; CodePolicy if the engine is in quarantine, is
 // restricted or failed a verification.
 func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof, error) {
@@ -127,11 +132,11 @@ func (want Expectation) checkPlace(dir string, record Record, ref registry.Ref) 
 
 // pulledRelease returns the part of a release that a folder can show: one engine, which its
 // manifest describes. A summary about both proves that the release has the engine.
-func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) registry.Release {
+func pulledRelease(record Record, ref registry.Ref, part storage.FetchedPart) artifact.Release {
 	e := part.Engine
 	e.Digest = ref.Digest
-	return registry.Release{
-		Digest: record.Release, Model: ref.Model, Limits: e.Limits, Interface: e.Interface, Sources: e.Sources, Engines: []registry.Engine{e},
+	return artifact.Release{
+		Digest: record.Release, Model: ref.Model, Limits: e.Limits, Interface: e.Interface, Sources: e.Sources, Engines: []artifact.Engine{e},
 	}
 }
 
@@ -139,7 +144,7 @@ func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) r
 // beside them the bundles with restriction lists. It skips bundles of signers who are not trusted. A bundle that
 // cannot be checked is an error, because it could be a quarantine or a failing report.
 func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string,
-	r registry.Release) (claims []registry.Claim, lists [][]byte, err error) {
+	r artifact.Release) (claims []evidence.Claim, lists [][]byte, err error) {
 	bundles, err := folder.bundles()
 	if err != nil {
 		return nil, nil, err
@@ -152,7 +157,7 @@ func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource stri
 		if err != nil {
 			return nil, nil, registry.Errorf(registry.CodeOf(err), "%s: verify evidence %s: %w", folder.dir, d, err)
 		}
-		if claim.Statement.PredicateType == registry.PredicateRestrictions {
+		if claim.Statement.PredicateType == evidence.PredicateRestrictions {
 			lists = append(lists, bundles[d])
 			continue
 		}
@@ -170,18 +175,18 @@ func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource stri
 
 // decide applies the registry's rules, and compares the record with the statements on which
 // they rely.
-func (want Expectation) decide(dir string, record Record, r registry.Release,
-	claims []registry.Claim, in registry.Restrictions, now time.Time) (Proof, error) {
+func (want Expectation) decide(dir string, record Record, r artifact.Release,
+	claims []evidence.Claim, in restriction.Restrictions, now time.Time) (Proof, error) {
 	engine := r.Engines[0]
 	result := Proof{Record: record, Claims: claims}
 	if record.Label != engine.Label() {
 		return result, registry.Errorf(registry.CodeTrust,
 			"%s: its record names the engine %s, and it is %s: pull again", dir, record.Label, engine.Label())
 	}
-	found, summary, promoted := registry.FindVSA(claims, r, record.Resource)
-	decision := registry.CheckEngineStanding(record.Resource, r, engine, claims, in)
+	found, summary, promoted := policy.FindVSA(claims, r, record.Resource)
+	decision := policy.CheckEngineStanding(record.Resource, r, engine, claims, in)
 	if !promoted && want.Unpromoted {
-		decision = registry.CheckUnpromoted(r, engine, claims, in)
+		decision = policy.CheckUnpromoted(r, engine, claims, in)
 	}
 	if err := untrusted(record, decision.UnmetOn(want.Node)); err != nil {
 		return result, err
@@ -198,7 +203,7 @@ func (want Expectation) decide(dir string, record Record, r registry.Release,
 
 // untrusted returns what is missing for trust, and what speaks against the engine. A node cannot build or promote, so
 // it gets no advice to.
-func untrusted(record Record, unmet []registry.Requirement) error {
+func untrusted(record Record, unmet []policy.Requirement) error {
 	var reasons, missing []error
 	for _, req := range unmet {
 		if req.Objects() {
@@ -215,10 +220,10 @@ func untrusted(record Record, unmet []registry.Requirement) error {
 }
 
 // signerOf returns the key of the signature on which a decision relies.
-func signerOf(d registry.Decision, claims []registry.Claim) string {
+func signerOf(d policy.Decision, claims []evidence.Claim) string {
 	for _, req := range d.Requirements {
 		for _, c := range claims {
-			if req.Name == registry.RequireSignature && slices.Contains(req.Evidence, c.Bundle) {
+			if req.Name == policy.RequireSignature && slices.Contains(req.Evidence, c.Bundle) {
 				return c.Signer
 			}
 		}
@@ -227,7 +232,7 @@ func signerOf(d registry.Decision, claims []registry.Claim) string {
 }
 
 // checkSummary compares the record and the expectation with the summary, which is signed.
-func (want Expectation) checkSummary(dir string, record Record, summary registry.VSA, now time.Time) error {
+func (want Expectation) checkSummary(dir string, record Record, summary evidence.VSA, now time.Time) error {
 	tag := summary.Promotion.Tag
 	age := now.Sub(summary.TimeVerified)
 	switch {
@@ -248,11 +253,11 @@ func (want Expectation) checkSummary(dir string, record Record, summary registry
 
 // checkUnpromoted refuses expectations that only a summary could prove. The model is proven by
 // a signed statement that names it.
-func (want Expectation) checkUnpromoted(dir string, r registry.Release, claims []registry.Claim) error {
+func (want Expectation) checkUnpromoted(dir string, r artifact.Release, claims []evidence.Claim) error {
 	if want.Version != "" || want.MaxAge > 0 {
 		return registry.Errorf(registry.CodeTrust, "%s: no promoter let it into its environment, so nothing proves its version or its age", dir)
 	}
-	counted, _ := registry.Accept(r, claims)
+	counted, _ := evidence.Accept(r, claims)
 	engine := r.Engines[0].Digest
 	for _, c := range counted {
 		for _, s := range c.Statement.Subject {

@@ -11,6 +11,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -23,18 +25,18 @@ func TestCheckByARetiredKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		state   registry.KeyState
+		state   evidence.KeyState
 		retired time.Duration // after the promotion
 		text    string        // of the error; empty for none
 	}{
-		"retired later":   {registry.KeyRetired, time.Second, ""},
-		"retired earlier": {registry.KeyRetired, -time.Second, "no verification summary of a trusted promoter"},
-		"revoked":         {registry.KeyRevoked, 0, "no verification summary of a trusted promoter"},
+		"retired later":   {evidence.KeyRetired, time.Second, ""},
+		"retired earlier": {evidence.KeyRetired, -time.Second, "no verification summary of a trusted promoter"},
+		"revoked":         {evidence.KeyRevoked, 0, "no verification summary of a trusted promoter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checker := w.Checker
-			checker.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+			checker.Verify = func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 				claim, err := w.Verify(ctx, bundle, resource)
 				if claim.Signer == proof.Promoter {
 					claim.Key, claim.RetiredAt = c.state, proof.Promoted.Add(c.retired)
@@ -54,16 +56,16 @@ func TestCheckByARetiredKey(t *testing.T) {
 func TestCheckOfAnEngineThatEvidenceSpeaksAgainst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		role      registry.Role
+		role      evidence.Role
 		predicate string
-		document  func(registry.Release, registry.Engine) any
+		document  func(artifact.Release, artifact.Engine) any
 		text      string
 	}{
-		"a quarantine": {registry.RoleApprover, registry.PredicateQuarantine, func(registry.Release, registry.Engine) any {
-			return registry.Quarantine{Reason: "it leaks"}
+		"a quarantine": {evidence.RoleApprover, evidence.PredicateQuarantine, func(artifact.Release, artifact.Engine) any {
+			return evidence.Quarantine{Reason: "it leaks"}
 		}, "quarantine"},
-		"a report of a failure": {registry.RoleVerifier, registry.PredicateParity, func(r registry.Release, e registry.Engine) any {
-			return registrytest.Report(r, e, registry.VerdictFail)
+		"a report of a failure": {evidence.RoleVerifier, evidence.PredicateParity, func(r artifact.Release, e artifact.Engine) any {
+			return registrytest.Report(r, e, evidence.VerdictFail)
 		}, "fail"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,9 +99,9 @@ func TestCheckOnTheMachineThatLoads(t *testing.T) {
 	w := setup(t)
 	release := w.Promoted(t, registrytest.Build{})
 	for _, e := range release.Engines {
-		failed := registrytest.Report(release, e, registry.VerdictFail)
+		failed := registrytest.Report(release, e, evidence.VerdictFail)
 		failed.Runtime.Version, failed.Node.Runtimes = "1.31.0", map[string]string{"onnxruntime": "1.31.0"}
-		w.AttachTo(t, "prod", release, e.Digest, registry.PredicateParity, failed)
+		w.AttachTo(t, "prod", release, e.Digest, evidence.PredicateParity, failed)
 	}
 	if _, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{}); err != nil {
 		t.Fatal(err)
@@ -107,12 +109,12 @@ func TestCheckOnTheMachineThatLoads(t *testing.T) {
 	newer := registrytest.Node("v4")
 	newer.Runtimes = map[string]string{"onnxruntime": "1.31.0"}
 	for name, c := range map[string]struct {
-		node registry.Node
+		node artifact.Node
 		code registry.Code
 	}{
 		"like where it passed":        {registrytest.Node("v4"), ""},
 		"like where it failed":        {newer, registry.CodePolicy},
-		"a machine that says nothing": {registry.Node{}, registry.CodePolicy},
+		"a machine that says nothing": {artifact.Node{}, registry.CodePolicy},
 	} {
 		if _, err := w.Check(t.Context(), w.dir, pull.Expectation{Node: c.node}); err == nil != (c.code == "") || err != nil && registry.CodeOf(err) != c.code {
 			t.Errorf("%s: error %v, want %q", name, err, c.code)

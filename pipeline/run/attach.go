@@ -3,11 +3,12 @@ package run
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Attach signs a statement in a role and hands it to the registry.
-func (env *Env) Attach(ctx context.Context, role registry.Role, statement []byte, to registry.Attachment) error {
+func (env *Env) Attach(ctx context.Context, role evidence.Role, statement []byte, to api.Attachment) error {
 	bundle, err := env.Sign(ctx, role, statement)
 	if err != nil {
 		return err
@@ -21,6 +22,6 @@ func (env *Env) Attach(ctx context.Context, role registry.Role, statement []byte
 type Resource struct {
 	Name        string             `json:"name"`
 	URI         string             `json:"uri,omitempty"`
-	Digest      registry.DigestSet `json:"digest,omitempty"`
+	Digest      evidence.DigestSet `json:"digest,omitempty"`
 	Annotations map[string]any     `json:"annotations,omitempty"`
 }

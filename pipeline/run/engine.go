@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Name is what messages call the engine.
@@ -32,17 +33,17 @@ func (c Candidate) Same(other Candidate) bool {
 // Candidate is an engine that runs here.
 type Candidate struct {
 	ID     string // names it among the engines of a run
-	Engine registry.Engine
+	Engine artifact.Engine
 	Tool   Tool
 	Model  Loadable
 }
 
 // Material is a part that was fetched.
 type Material struct {
-	Ref   registry.PartRef
+	Ref   storage.PartRef
 	Dir   string
-	Files []registry.File
-	Set   *registry.CaseSet
+	Files []artifact.File
+	Set   *artifact.CaseSet
 }
 
 // Inputs names the files of a fetched part as the inputs of a job.

@@ -10,6 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Caution says something to a person.
@@ -25,24 +29,24 @@ func (env *Env) Caution(texts ...string) {
 // Env is the parts that the verbs work with. A field is required by the verbs that
 // use it, unless its comment says what they do without.
 type Env struct {
-	Registry registry.Interface
-	Parts    registry.PartStore
-	Sign     registry.SignEvidence
+	Registry api.Interface
+	Parts    storage.PartStore
+	Sign     storage.SignEvidence
 	// Inspected is true where the registry looks at the bytes of every part that is pushed to it. Otherwise Assemble looks
 	// at engines that other machines pushed.
 	Inspected bool
 	// OpenKey opens the key of a role and checks that the registry trusts it for a model in an environment, so that a wrong password
 	// or key is known before the work that the key is for. Nil opens nothing.
-	OpenKey func(ctx context.Context, role registry.Role, environment, model string) error
+	OpenKey func(ctx context.Context, role evidence.Role, environment, model string) error
 	// Toolchain gives the drivers of a toolchain, installing it where asked to.
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
 	// ImporterOf gives the toolchain that imports a format of sources.
 	ImporterOf func(format string) (string, error)
 	// Node describes this machine with the runtimes that are given to it.
-	Node func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
+	Node func(ctx context.Context, runtimes map[string]string) (artifact.Node, error)
 	// Origin reads where a spec comes from, for the provenance: the commit and the CI job. used are the files
 	// that it uses, absolute. Nil says nothing.
-	Origin func(ctx context.Context, spec string, used []string) (*registry.Origin, error)
+	Origin func(ctx context.Context, spec string, used []string) (*evidence.Origin, error)
 	// Space says what is free where a build writes. Nil asks nothing.
 	Space func(ctx context.Context) (Space, error)
 	// Unfinished is a folder for what verifications have run until they are done. Empty
@@ -64,11 +68,11 @@ type Env struct {
 	// Score runs a program of the user that gives a score to each case. It is needed for the metrics
 	// `program` alone.
 	Score    func(ctx context.Context, job toolchain.ScoreJob) ([]float64, error)
-	Tool     registry.ToolIdentity
+	Tool     evidence.ToolIdentity
 	Planned  func(plan.Plan) // told what Build will make, before it does; may be nil
 	Progress Progress        // nil shows nothing
 	Warn     func(string)    // told what a person should look at, although the work goes on; may be nil
-	Now      registry.Clock  // nil means time.Now
+	Now      storage.Clock   // nil means time.Now
 
 	// ExtraTime is what the runs of an engine beyond its cases may take in Verify. Zero is a minute.
 	ExtraTime time.Duration
@@ -100,7 +104,7 @@ type Progress func(progress.Step)
 // Reporter tells a Progress about steps.
 type Reporter struct {
 	To  Progress // nil shows nothing
-	Now registry.Clock
+	Now storage.Clock
 }
 
 // Step reports the start of work and returns what reports its end. In between it reports every
@@ -130,7 +134,7 @@ func (env *Env) Step(name string) func(note string, err error, details ...string
 	return env.Report().Step(name)
 }
 
-func (env *Env) UseKey(ctx context.Context, role registry.Role, environment, model string) error {
+func (env *Env) UseKey(ctx context.Context, role evidence.Role, environment, model string) error {
 	if env.OpenKey == nil {
 		return nil
 	}
@@ -143,7 +147,7 @@ func (env *Env) UseBuilderKey(ctx context.Context, model string) error {
 	if err != nil {
 		return err
 	}
-	return env.UseKey(ctx, registry.RoleBuilder, environments.First().Name, model)
+	return env.UseKey(ctx, evidence.RoleBuilder, environments.First().Name, model)
 }
 
 func (env *Env) Time() time.Time {

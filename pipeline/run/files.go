@@ -7,6 +7,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // SizeOf is what files take, in bytes.
@@ -19,60 +21,60 @@ func SizeOf(files []toolchain.Input) int64 {
 }
 
 // BytesFile is a file of these bytes, in memory.
-func BytesFile(name string, d registry.Digest, data []byte) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: name, Digest: d, Size: int64(len(data))},
+func BytesFile(name string, d registry.Digest, data []byte) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: name, Digest: d, Size: int64(len(data))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
 }
 
-func DiskFile(name, path string, d registry.Digest, size int64) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: name, Digest: d, Size: size},
+func DiskFile(name, path string, d registry.Digest, size int64) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: name, Digest: d, Size: size},
 		Open: func() (io.ReadCloser, error) { return os.Open(path) },
 	}
 }
 
 // SettledFile is a file that a finished step wrote. It does not change any more.
-func SettledFile(name, path string, d registry.Digest, size int64) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: name, Digest: d, Size: size},
+func SettledFile(name, path string, d registry.Digest, size int64) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: name, Digest: d, Size: size},
 		Open: func() (io.ReadCloser, error) {
 			f, err := os.Open(path)
 			if err != nil {
 				return nil, err
 			}
-			return registry.Settled{File: f}, nil
+			return storage.Settled{File: f}, nil
 		},
 	}
 }
 
 // InputFile is the file of an input, opened again through [toolchain.Input.Open].
-func InputFile(in toolchain.Input) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size},
+func InputFile(in toolchain.Input) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: in.Name, Digest: in.Digest, Size: in.Size},
 		Open: func() (io.ReadCloser, error) { return in.Open() },
 	}
 }
 
-func InputFiles(inputs []toolchain.Input) []registry.PartFile {
-	files := make([]registry.PartFile, len(inputs))
+func InputFiles(inputs []toolchain.Input) []storage.PartFile {
+	files := make([]storage.PartFile, len(inputs))
 	for i, in := range inputs {
 		files[i] = InputFile(in)
 	}
 	return files
 }
 
-func OutputFiles(outputs []toolchain.OutputFile) []registry.PartFile {
-	files := make([]registry.PartFile, len(outputs))
+func OutputFiles(outputs []toolchain.OutputFile) []storage.PartFile {
+	files := make([]storage.PartFile, len(outputs))
 	for i, out := range outputs {
 		files[i] = SettledFile(out.Name, out.Path, out.Digest, out.Size)
 	}
 	return files
 }
 
-func ShardFiles(set registry.CaseSet, outputs []toolchain.OutputFile) []registry.PartFile {
-	files := make([]registry.PartFile, len(outputs))
+func ShardFiles(set artifact.CaseSet, outputs []toolchain.OutputFile) []storage.PartFile {
+	files := make([]storage.PartFile, len(outputs))
 	for i, out := range outputs {
 		files[i] = SettledFile(set.Shards[i].File, out.Path, out.Digest, out.Size)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -43,11 +44,11 @@ func (m Material) Loadable(profile toolchain.Profile, id string) (Loadable, erro
 	}
 	found := Loadable{}
 	for _, f := range m.Files {
-		if f.Kind == registry.FileAsset {
+		if f.Kind == artifact.FileAsset {
 			continue
 		}
 		file := filepath.Join(m.Dir, filepath.FromSlash(f.Path))
-		if f.Kind == registry.FileCode {
+		if f.Kind == artifact.FileCode {
 			// Code by nature: the manifest says so, and who reads it has checked that.
 			in := toolchain.Input{Role: toolchain.RoleOperators,
 				Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
@@ -75,7 +76,7 @@ func (m Material) Loadable(profile toolchain.Profile, id string) (Loadable, erro
 func (m Material) entryOf(profile toolchain.Profile, id string) (toolchain.Profile, error) {
 	found, entries := profile, []string(nil)
 	for entry, of := range profile.Entries() {
-		if slices.ContainsFunc(m.Files, func(f registry.File) bool { return f.Kind == registry.FileEngine && f.Path == entry }) {
+		if slices.ContainsFunc(m.Files, func(f artifact.File) bool { return f.Kind == artifact.FileEngine && f.Path == entry }) {
 			found, entries = of, append(entries, entry)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // A model names files beside it by their size; what is no file, such as a folder, a link or nothing, has none.
@@ -34,17 +35,17 @@ func TestOnDisk(t *testing.T) {
 func TestEntryOfAPart(t *testing.T) {
 	t.Parallel()
 	profile := toolchain.Profile{Name: "openvino", Format: "ir", Entry: "model.xml", Forms: []toolchain.Form{{Name: "blob", Format: "blob", Entry: "model.blob"}}}
-	file := func(name string, kind registry.FileKind) registry.File { return registry.File{Path: name, Kind: kind} }
+	file := func(name string, kind artifact.FileKind) artifact.File { return artifact.File{Path: name, Kind: kind} }
 	for name, c := range map[string]struct {
-		files []registry.File
+		files []artifact.File
 		entry string // empty: it is refused
 	}{
-		"the first form":         {[]registry.File{file("model.xml", ""), file("model.bin", "")}, "model.xml"},
-		"another form":           {[]registry.File{file("model.blob", "")}, "model.blob"},
-		"an asset":               {[]registry.File{file("model.blob", registry.FileAsset), file("model.xml", "")}, "model.xml"},
-		"a library of operators": {[]registry.File{file("model.xml", registry.FileCode), file("model.blob", "")}, "model.blob"},
-		"both":                   {[]registry.File{file("model.xml", ""), file("model.blob", "")}, ""},
-		"none":                   {[]registry.File{file("model.bin", "")}, "model.xml"},
+		"the first form":         {[]artifact.File{file("model.xml", ""), file("model.bin", "")}, "model.xml"},
+		"another form":           {[]artifact.File{file("model.blob", "")}, "model.blob"},
+		"an asset":               {[]artifact.File{file("model.blob", artifact.FileAsset), file("model.xml", "")}, "model.xml"},
+		"a library of operators": {[]artifact.File{file("model.xml", artifact.FileCode), file("model.blob", "")}, "model.blob"},
+		"both":                   {[]artifact.File{file("model.xml", ""), file("model.blob", "")}, ""},
+		"none":                   {[]artifact.File{file("model.bin", "")}, "model.xml"},
 	} {
 		for range 20 { // the forms are in a map
 			got, err := Material{Files: c.files}.entryOf(profile, "engine-0")

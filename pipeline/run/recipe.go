@@ -2,7 +2,7 @@ package run
 
 import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // IsCompressed reports whether the engine was made from another function than the reference model.
@@ -11,9 +11,9 @@ func (m Recipe) IsCompressed() bool { return len(m.Compress)+len(m.Student) > 0 
 // Recipe is what provenance says of how an engine was compressed, quantized and compiled.
 type Recipe struct {
 	Student    []plan.File         `json:"student,omitempty"`
-	Compressor *registry.Toolchain `json:"compressor,omitempty"`
+	Compressor *artifact.Toolchain `json:"compressor,omitempty"`
 	Compress   []map[string]any    `json:"compress,omitempty"`
-	Quantizer  *registry.Toolchain `json:"quantizer,omitempty"`
+	Quantizer  *artifact.Toolchain `json:"quantizer,omitempty"`
 	Quantize   map[string]any      `json:"quantize,omitempty"`
 	Compile    map[string]any      `json:"compile,omitempty"`
 	From       string              `json:"from,omitempty"` // what was compiled: [plan.FromSource]; empty for the ONNX reference

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Repeater does a step that was done once more, and compares what both runs left.
@@ -17,13 +18,13 @@ type Repeater struct {
 	Budgets map[string]toolchain.Budget // by toolchain
 	Machine string                      // the class of this machine
 	Cases   []toolchain.Input           // what both results are run on
-	Shards  []registry.Shard            // of the cases
+	Shards  []artifact.Shard            // of the cases
 }
 
 // Runnable is how what a step leaves is run on this machine. The zero runnable is for what does not run here.
 type Runnable struct {
 	Tool   Tool
-	Engine registry.Engine
+	Engine artifact.Engine
 	Beside []toolchain.Input // what it needs beside its own files
 }
 

@@ -9,17 +9,18 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // CaseRange is the cases [first, end) of a shard.
 type CaseRange struct {
-	Shard      registry.Shard
+	Shard      artifact.Shard
 	First, End int // in the shard
 }
 
 // PiecesOf are those of the cases [first, first+n) of a set, or of as many as there are.
-func PiecesOf(shards []registry.Shard, first, n int) []CaseRange {
+func PiecesOf(shards []artifact.Shard, first, n int) []CaseRange {
 	var pieces []CaseRange
 	for _, s := range shards {
 		p := CaseRange{s, max(first-s.First, 0), min(first+n-s.First, s.Count)}

@@ -4,6 +4,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // ReferenceID names the reference among the engines of a run.
@@ -30,7 +31,7 @@ const (
 )
 
 // Machine names the class of machine that floats are computed on.
-func Machine(n registry.Node) string {
+func Machine(n artifact.Node) string {
 	kind := n.Kind()
 	for _, f := range n.CPU.Features {
 		kind += "," + f

@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // RunGroup is engines that run in one process, taking turns.
@@ -82,7 +83,7 @@ func (t Tool) Run(o toolchain.RunOptions) EngineRun {
 // AddCandidate puts an engine into the run, for the providers that it declares. It is loaded by
 // its load profile, or else as the runtime does by itself.
 func (r *EngineRun) AddCandidate(c Candidate) {
-	load := registry.LoadProfile{Options: map[string]string{}}
+	load := artifact.LoadProfile{Options: map[string]string{}}
 	if c.Engine.Load != nil {
 		load = *c.Engine.Load
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // An engine that configures its process has one of its own.
@@ -12,16 +12,16 @@ func TestRunsAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		model bool
-		load  *registry.LoadProfile
+		load  *artifact.LoadProfile
 		want  bool
 	}{
 		"nothing is said":         {false, nil, false},
 		"the model says it":       {true, nil, true},
-		"options of the session":  {false, &registry.LoadProfile{Runtime: OnnxRuntime, Options: map[string]string{"a": "1"}}, false},
-		"environment variables":   {false, &registry.LoadProfile{Runtime: OnnxRuntime, Env: map[string]string{"A": "1"}}, true},
-		"the runtime of browsers": {false, &registry.LoadProfile{Runtime: "onnxruntime-web"}, true},
+		"options of the session":  {false, &artifact.LoadProfile{Runtime: OnnxRuntime, Options: map[string]string{"a": "1"}}, false},
+		"environment variables":   {false, &artifact.LoadProfile{Runtime: OnnxRuntime, Env: map[string]string{"A": "1"}}, true},
+		"the runtime of browsers": {false, &artifact.LoadProfile{Runtime: "onnxruntime-web"}, true},
 	} {
-		got := Candidate{Engine: registry.Engine{Load: c.load}, Model: Loadable{Alone: c.model}}.alone()
+		got := Candidate{Engine: artifact.Engine{Load: c.load}, Model: Loadable{Alone: c.model}}.alone()
 		if got != c.want {
 			t.Errorf("%s: alone %t, want %t", name, got, c.want)
 		}

@@ -4,12 +4,12 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // SomeRows are rows of a shard, in order.
 type SomeRows struct {
-	Shard registry.Shard
+	Shard artifact.Shard
 	Rows  []int // in the shard
 }
 
@@ -35,7 +35,7 @@ func OwnCases(count int, copies map[int]bool) []int {
 }
 
 // RowsIn finds cases, in order, by the shard that they are from.
-func RowsIn(shards []registry.Shard, numbers []int) []SomeRows {
+func RowsIn(shards []artifact.Shard, numbers []int) []SomeRows {
 	var picked []SomeRows
 	first := 0
 	for _, s := range shards {
@@ -51,11 +51,11 @@ func RowsIn(shards []registry.Shard, numbers []int) []SomeRows {
 }
 
 // ShardsOf are the shards that hold picked rows alone, under their names.
-func ShardsOf(picked []SomeRows) []registry.Shard {
-	var shards []registry.Shard
+func ShardsOf(picked []SomeRows) []artifact.Shard {
+	var shards []artifact.Shard
 	first := 0
 	for _, of := range picked {
-		shards = append(shards, registry.Shard{File: of.Shard.File, First: first, Count: len(of.Rows)})
+		shards = append(shards, artifact.Shard{File: of.Shard.File, First: first, Count: len(of.Rows)})
 		first += len(of.Rows)
 	}
 	return shards

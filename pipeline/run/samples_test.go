@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -28,11 +28,11 @@ func TestSpreadOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var shards []registry.Shard
+			var shards []artifact.Shard
 			total := 0
 			for i, count := range c.counts {
 				total += count
-				shards = append(shards, registry.Shard{File: string(rune('a' + i)), Count: count})
+				shards = append(shards, artifact.Shard{File: string(rune('a' + i)), Count: count})
 			}
 			got, first := make([][]int, len(shards)), 0
 			picked := RowsIn(shards, SpreadOver(total, c.copies, c.n, nil))
@@ -63,7 +63,7 @@ func TestWriteSomeRows(t *testing.T) {
 	if err := cases.WriteShard(filepath.Join(from, "a"), map[string]tensor.Tensor{"x": x}); err != nil {
 		t.Fatal(err)
 	}
-	of := SomeRows{registry.Shard{File: "a", Count: 6}, []int{0, 2, 3, 5}}
+	of := SomeRows{artifact.Shard{File: "a", Count: 6}, []int{0, 2, 3, 5}}
 	if err := of.Write(from, to); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // RoleProgram is that of the program that computes a metric.
@@ -16,7 +17,7 @@ type Scorer struct {
 	env     *Env
 	program *toolchain.Input // nil: the metric needs none
 	cases   Material
-	outputs []registry.Shard  // their files in each folder
+	outputs []artifact.Shard  // their files in each folder
 	known   map[string]scored // by folder
 }
 
@@ -59,7 +60,7 @@ func (s *Scorer) run(ctx context.Context, dir string) ([]float64, error) {
 }
 
 // shardInputs hashes the files of shards in a folder.
-func shardInputs(dir string, shards []registry.Shard) ([]toolchain.Input, error) {
+func shardInputs(dir string, shards []artifact.Shard) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	for _, shard := range shards {
 		in, err := toolchain.FileInput("", shard.File, filepath.Join(dir, filepath.FromSlash(shard.File)))

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Budgets are what the spec gives the steps of toolchains.
@@ -32,7 +33,7 @@ type Step struct {
 	Driver  toolchain.Driver // that did it, and what it was asked
 	Job     toolchain.Job
 
-	Reproducible registry.Reproducibility // empty if it was not checked
+	Reproducible evidence.Reproducibility // empty if it was not checked
 }
 
 // CachedNote says that nothing was done, and who did it if it was not this machine.
@@ -115,7 +116,7 @@ func (s Step) Provenance() Resource {
 	if s.ranges != "" {
 		said["ranges"] = s.ranges
 	}
-	return Resource{Name: s.Name, Digest: registry.NewDigestSet(s.Outcome.Key), Annotations: said}
+	return Resource{Name: s.Name, Digest: evidence.NewDigestSet(s.Outcome.Key), Annotations: said}
 }
 
 // rangesOf is the table of ranges that a job reads; empty for none.

@@ -7,8 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // The words for a step that was not done say who did it.
@@ -31,7 +32,7 @@ func TestProvenanceOfAStep(t *testing.T) {
 		"done here": {Step{}, map[string]any{}},
 		"done by another": {Step{Outcome: toolchain.Outcome{Cached: true, Origin: toolchain.Origin{Cache: "oci://host/cache",
 			Signer: "key"}}}, map[string]any{"cachedIn": "oci://host/cache", "doneBy": "key"}},
-		"reproducible":         {Step{Reproducible: registry.ReproducibleBytes}, map[string]any{"reproducible": registry.ReproducibleBytes}},
+		"reproducible":         {Step{Reproducible: evidence.ReproducibleBytes}, map[string]any{"reproducible": evidence.ReproducibleBytes}},
 		"by a table of ranges": {Step{ranges: digest.FromString("table")}, map[string]any{"ranges": digest.FromString("table")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -22,7 +23,7 @@ func CheckTargets(asked, targets []string) error {
 
 // TooOld says of a target that lets in a release of ONNX Runtime which does not read the
 // engine's graph what is wrong, or "".
-func TooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string {
+func TooOld(t artifact.Target, profile toolchain.Profile, tie format.Tie) string {
 	asked := t.Runtimes[profile.Name]
 	if !profile.ONNXRuntime || tie.ONNXRuntime.Met(asked) {
 		return ""
@@ -35,15 +36,15 @@ func TooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string
 // NeedsDriver says of a target for CUDA that lets in machines on which the engine's code does not run what is
 // wrong, or "". Code in PTX is compiled by the driver, for its architecture and later ones, if the driver
 // knows that version. Other code runs on its architecture alone.
-func NeedsDriver(t registry.Target, tie format.Tie) string {
+func NeedsDriver(t artifact.Target, tie format.Tie) string {
 	a := t.Accelerator
 	switch {
 	case tie.Backend != "cuda" || a == nil || tie.Arch == "": // without code for an architecture, the runtime compiles it
 		return ""
-	case tie.PTX == "" && t.Compatibility == registry.CompatibilityVersionCompatible:
+	case tie.PTX == "" && t.Compatibility == artifact.CompatibilityVersionCompatible:
 		return fmt.Sprintf("the engine has no PTX, so it runs on %s alone, and target %s lets in later devices (compatibility: version-compatible)",
 			tie.Arch, t.Name)
-	case tie.Driver == "" || a.Driver != nil && (registry.Constraint{Min: tie.Driver}).Covers(*a.Driver):
+	case tie.Driver == "" || a.Driver != nil && (artifact.Constraint{Min: tie.Driver}).Covers(*a.Driver):
 		return ""
 	}
 	have := "any driver"

@@ -11,10 +11,11 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Works reports whether the runtime itself starts on this machine.
-func (t Tool) Works(ctx context.Context, scratch string, node registry.Node) bool {
+func (t Tool) Works(ctx context.Context, scratch string, node artifact.Node) bool {
 	dir, err := os.MkdirTemp(scratch, "probe-*")
 	if err != nil {
 		return false
@@ -25,8 +26,8 @@ func (t Tool) Works(ctx context.Context, scratch string, node registry.Node) boo
 
 // LoadsAlike reports whether the same bytes would be loaded alike as one engine and as the other: by
 // the same runtime, load profile and providers, on the same kind of accelerator.
-func (t Tool) LoadsAlike(engine registry.Engine, by Tool, other registry.Engine) bool {
-	sameProvider := func(a, b registry.Provider) bool { return a.Name == b.Name && maps.Equal(a.Options, b.Options) }
+func (t Tool) LoadsAlike(engine artifact.Engine, by Tool, other artifact.Engine) bool {
+	sameProvider := func(a, b artifact.Provider) bool { return a.Name == b.Name && maps.Equal(a.Options, b.Options) }
 	return t.Identity.Name == by.Identity.Name && reflect.DeepEqual(engine.Load, other.Load) &&
 		reflect.DeepEqual(engine.Target.Accelerator, other.Target.Accelerator) &&
 		slices.EqualFunc(engine.Providers, other.Providers, sameProvider)

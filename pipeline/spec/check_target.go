@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 func (c checker) checkTargets() {
@@ -62,7 +63,7 @@ func (c checker) checkAccelerator(i int, t Target) bool {
 	switch a := t.Accelerator; {
 	case a == nil:
 		return true
-	case a.Driver != "" && (registry.Constraint{Min: a.Driver}).Validate() != nil:
+	case a.Driver != "" && (artifact.Constraint{Min: a.Driver}).Validate() != nil:
 		c.problem(at("targets", i, "accelerator", "driver"), "driver %q: want the lowest version as numbers separated by dots, such as \"550\"", a.Driver)
 		return false
 	case strings.Contains(a.Product, " "):
@@ -98,7 +99,7 @@ func (c checker) checkToolchain(i int, t Target) bool {
 			"image %q: want a reference, such as registry.example.com/openvino:2026.4, or a digest", t.Toolchain.Image)
 		ok = false
 	}
-	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
+	if v := t.Toolchain.Version; v != "" && (artifact.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}
 	c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -61,7 +62,7 @@ func TestDraftIsLoaded(t *testing.T) {
 		if diff := cmp.Diff(map[string]validators.Kind{"y": validators.KindScores}, s.Kinds()); diff != "" {
 			t.Errorf("%s: kinds of outputs\n%s", c.file, diff)
 		}
-		if s.Cases.Origin() != registry.OriginGenerated {
+		if s.Cases.Origin() != artifact.OriginGenerated {
 			t.Errorf("origin %q", s.Cases.Origin())
 		}
 		want := map[string]validators.DimRange{"batch": {Min: 1, Opt: 4, Max: 8},

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // Limits is how far an engine may be from the reference, as it is written: a preset

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"path"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -39,12 +39,12 @@ func (l *Loading) over(base *Loading) Loading {
 // LoadProfile returns how nodes load a variant's engine for a target: what the variant says, and
 // else what the target says. It is nil where neither says anything. Errors: CodeInvalid for
 // options that the target's toolchain does not have.
-func (t Target) LoadProfile(v Variant) (*registry.LoadProfile, error) {
+func (t Target) LoadProfile(v Variant) (*artifact.LoadProfile, error) {
 	if t.Load == nil && v.Load == nil {
 		return nil, nil
 	}
 	said := v.Load.over(t.Load)
-	profile, err := registry.NewLoadProfile(t.Toolchain.Name, said.Options, said.Env, said.Required)
+	profile, err := artifact.NewLoadProfile(t.Toolchain.Name, said.Options, said.Env, said.Required)
 	if err != nil || profile.IsZero() {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (c checker) checkLoad() {
 		}
 	}
 	for i, asset := range c.Assets {
-		if path.Base(asset.Written) == registry.LoadProfileFile {
+		if path.Base(asset.Written) == artifact.LoadProfileFile {
 			c.problem(at("assets", i), "asset %q has the name of the file with the load profile: rename it", asset.Written)
 		}
 	}

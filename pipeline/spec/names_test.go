@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -134,13 +135,13 @@ func TestLoadProfileProblems(t *testing.T) {
 		"of a target":               {change(targets, "targets: [{name: a, cpu: {arch: amd64}, load: {options: {nothing: 1}}}]"), "6:47 "},
 		"of a variant of all":       {change("variants: [fp32, int8]", "variants: [fp32, {name: b, quantize: {method: fp16}, load: {options: {nothing: 1}}}]"), "7:60 "},
 		"of the only variant":       {change("variants: [fp32, int8]", "variants: [{name: b, quantize: {method: fp16}, load: {options: {nothing: 1}}}]"), "7:54 "},
-		"an asset in place of it":   {small + "assets: [" + registry.LoadProfileFile + "]\n", "8:10 "},
+		"an asset in place of it":   {small + "assets: [" + artifact.LoadProfileFile + "]\n", "8:10 "},
 		"an asset with other names": {small + "assets: [vocab.txt]\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := folder(t, c.text)
-			if err := os.WriteFile(filepath.Join(dir, registry.LoadProfileFile), []byte("{}"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, artifact.LoadProfileFile), []byte("{}"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			_, err := spec.Load(filepath.Join(dir, spec.File), spec.Options{})

@@ -51,12 +51,14 @@ func text() object { return object{"type": "string", "minLength": 1} }
 // below is the pattern of a relative path, which can stay below the folder of the spec.
 const below = `^[^/\\]`
 
-func (Path) schema(object) object    { return pathText() }
+func (Path) schema(object) object { return pathText() }
+
 func (Program) schema(object) object { return pathText() }
 
 func pathText() object { return object{"type": "string", "minLength": 1, "pattern": below} }
 
 func (Source) schema(fields object) object { return either(pathText(), fields) }
+
 func (Folder) schema(fields object) object { return either(pathText(), fields) }
 
 func (Cases) schema(fields object) object {
@@ -82,7 +84,8 @@ func (Target) schema(fields object) object {
 }
 
 func (Toolchain) schema(fields object) object { return either(text(), fields) }
-func (Provider) schema(fields object) object  { return either(text(), fields) }
+
+func (Provider) schema(fields object) object { return either(text(), fields) }
 
 func (ProviderOptions) schema(object) object {
 	return object{"type": "object", "additionalProperties": object{"type": []string{"string", "number", "boolean"}}}

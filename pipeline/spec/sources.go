@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -157,9 +157,9 @@ func (c *Cases) DecodeYAML(n *strictyaml.Node) {
 // Origin says where the cases come from: registry.OriginRecorded or OriginGenerated.
 func (c Cases) Origin() string {
 	if c.Generate > 0 {
-		return registry.OriginGenerated
+		return artifact.OriginGenerated
 	}
-	return registry.OriginRecorded
+	return artifact.OriginRecorded
 }
 
 // Shapes gives symbolic dimensions their sizes.

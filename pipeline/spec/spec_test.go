@@ -14,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -71,11 +72,11 @@ func TestLoadSmall(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(spec.Spec{}, "Files", "doc")); diff != "" {
 		t.Error(diff)
 	}
-	if got.Cases.Origin() != registry.OriginRecorded {
-		t.Errorf("origin %q, want %q", got.Cases.Origin(), registry.OriginRecorded)
+	if got.Cases.Origin() != artifact.OriginRecorded {
+		t.Errorf("origin %q, want %q", got.Cases.Origin(), artifact.OriginRecorded)
 	}
 	document := got.Targets[0].Registry()
-	if err := document.Validate(); err != nil || document.CPU.Level != "v3" || document.V != registry.TargetVersion {
+	if err := document.Validate(); err != nil || document.CPU.Level != "v3" || document.V != artifact.TargetVersion {
 		t.Errorf("target document %+v: %v", document, err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 )
@@ -110,10 +110,10 @@ func (o *ProviderOptions) DecodeYAML(n *strictyaml.Node) {
 }
 
 // RegistryProviders are the providers as engines record them.
-func (t Toolchain) RegistryProviders() []registry.Provider {
-	var all []registry.Provider
+func (t Toolchain) RegistryProviders() []artifact.Provider {
+	var all []artifact.Provider
 	for _, p := range t.Providers {
-		all = append(all, registry.Provider{Name: p.Name, Options: p.Options})
+		all = append(all, artifact.Provider{Name: p.Name, Options: p.Options})
 	}
 	return all
 }
@@ -180,24 +180,24 @@ func (t *Target) complete(variants []Variant) {
 
 // Registry gives the target document. Its runtimes are not known before the
 // toolchain is: the plan adds them.
-func (t Target) Registry() registry.Target {
-	return registry.Target{
-		V: registry.TargetVersion, Name: t.Name, OS: t.OS,
-		CPU:               registry.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
+func (t Target) Registry() artifact.Target {
+	return artifact.Target{
+		V: artifact.TargetVersion, Name: t.Name, OS: t.OS,
+		CPU:               artifact.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
 		Accelerator:       t.Accelerator.registry(),
-		RequiredNodeTypes: t.RequiredNodeTypes, Compatibility: registry.Compatibility(t.Compatibility),
+		RequiredNodeTypes: t.RequiredNodeTypes, Compatibility: artifact.Compatibility(t.Compatibility),
 	}
 }
 
 // registry gives the accelerator of a target document, or nil.
-func (g *Accelerator) registry() *registry.TargetAccelerator {
+func (g *Accelerator) registry() *artifact.TargetAccelerator {
 	if g == nil {
 		return nil
 	}
-	a := &registry.TargetAccelerator{
+	a := &artifact.TargetAccelerator{
 		Vendor: g.Vendor, Arch: g.Arch, Product: g.Product, Count: g.Count, MemoryMiB: g.MemoryMiB, MIG: g.MIG}
 	if g.Driver != "" {
-		a.Driver = &registry.Constraint{Min: g.Driver}
+		a.Driver = &artifact.Constraint{Min: g.Driver}
 	}
 	return a
 }

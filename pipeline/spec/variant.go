@@ -3,7 +3,7 @@ package spec
 import (
 	"cmp"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -42,7 +42,7 @@ func (v *Variant) complete() {
 		if q := v.Quantize; q != nil && q.Method == MethodNone { // the name does not say it
 			v.Precision = Quantize{Method: MethodWeights, Bits: cmp.Or(q.Bits, 8)}.precision("")
 		}
-		v.Precision = registry.CompressedPrecision(v.Precision)
+		v.Precision = artifact.CompressedPrecision(v.Precision)
 	}
 	if q := v.Quantize; q != nil && q.Method == MethodStatic && cmp.Or(q.Tool, ToolONNXRuntime) == ToolONNXRuntime && q.Observer == "" {
 		q.Observer = ObserverMinMax

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // chainOption is the option of a compilation in two steps that says what the first step is: its
@@ -27,7 +28,7 @@ func (p Profile) After(first Profile, form string, by Identity) (Profile, error)
 	}
 	p.Calibrated = first.Calibrated
 	own := p.CompileOptions
-	p.CompileOptions = func(t registry.Target, precision string) (map[string]any, error) {
+	p.CompileOptions = func(t artifact.Target, precision string) (map[string]any, error) {
 		options, err := own(t, precision)
 		if err != nil {
 			return nil, err

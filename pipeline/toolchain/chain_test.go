@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // asked is a driver that remembers the jobs it was given, and leaves one file for each.
@@ -45,7 +46,7 @@ func (a asked) Do(_ context.Context, job toolchain.Job, outDir string) (toolchai
 
 // profileOf is that of a compiler whose options are for the target.
 func profileOf(name, entry string) toolchain.Profile {
-	return toolchain.Profile{Name: name, Entry: entry, CompileOptions: func(t registry.Target, precision string) (map[string]any, error) {
+	return toolchain.Profile{Name: name, Entry: entry, CompileOptions: func(t artifact.Target, precision string) (map[string]any, error) {
 		return map[string]any{"of": name, "for": t.Name + "/" + precision}, nil
 	}}
 }
@@ -65,7 +66,7 @@ func TestChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := profile.CompileOptions(registry.Target{Name: "card"}, "int8")
+	options, err := profile.CompileOptions(artifact.Target{Name: "card"}, "int8")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // fullJob and fullIdentity have every field set.
@@ -24,7 +25,7 @@ func fullJob() toolchain.Job {
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
 		Machine: "linux/amd64/v3/intel", Accelerators: []string{"nvidia"},
 		Run: &toolchain.RunOptions{
-			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []registry.Provider{{Name: "A"}, {Name: "B",
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []artifact.Provider{{Name: "A"}, {Name: "B",
 				Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}, Load: map[string]string{"l": "1"}}}, SelectOutputs: []string{"logits"},
 			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic", Env: map[string]string{"OMP_DYNAMIC": "1"},
 		},

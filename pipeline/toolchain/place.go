@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Place creates the file to, which must not exist, with the content of from. If possible it
@@ -19,7 +19,7 @@ func Place(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if info.Size() < registry.LinkFrom {
+	if info.Size() < storage.LinkFrom {
 		return CopyFile(from, to)
 	}
 	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -25,7 +27,7 @@ type Profile struct {
 	Level string
 	// Providers are the default execution providers of ONNX Runtime, for specs that name none,
 	// the preferred one first. Empty for other runtimes.
-	Providers []registry.Provider
+	Providers []artifact.Provider
 	// CompilesWithProviders is true if the compiler loads the model like a run does, and so
 	// also gets the options of the providers.
 	CompilesWithProviders bool
@@ -64,7 +66,7 @@ type Profile struct {
 	// to its compiler, not a later one.
 	ExactRuntime bool
 	// Reproducible says whether two compilations give equal bytes, equal outputs, or neither.
-	Reproducible registry.Reproducibility
+	Reproducible evidence.Reproducibility
 	// Cost is the default cost of a step.
 	Cost Cost
 	// Spinning is the load option with the number of threads of a runtime whose threads wait for one another without sleeping; empty for
@@ -79,10 +81,10 @@ type Profile struct {
 	KeepsFP32 [2]string
 	// Driver returns the oldest driver of an accelerator that loads engines for a target which does not say
 	// it; empty if that is not known. Nil for toolchains without such engines.
-	Driver func(t registry.Target) string
+	Driver func(t artifact.Target) string
 	// CompileOptions returns the options of VerbCompile for a target and precision. Errors:
 	// CodeInvalid for a target that the toolchain does not support.
-	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
+	CompileOptions func(t artifact.Target, precision string) (map[string]any, error)
 }
 
 // Reading is how this program reads the entry of an engine. The zero Reading is for formats that it does not know.
@@ -112,7 +114,7 @@ type Form struct {
 	// Intermediate is true for what only the compiler of another toolchain takes: see [Profile.After].
 	Intermediate bool
 	// CompileOptions is nil to use those of the profile.
-	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
+	CompileOptions func(t artifact.Target, precision string) (map[string]any, error)
 }
 
 // In returns the profile of a form; "" is the default form. Errors: CodeInvalid for an unknown

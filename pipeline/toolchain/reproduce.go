@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Reproduce does a job again, in a process of its own, and compares its files in outDir with
@@ -12,7 +13,7 @@ import (
 // whether their outputs are bit for bit equal; it is nil if no driver can run them. Errors:
 // those of driver and same.
 func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDir string,
-	same func(ctx context.Context, second Outcome) (bool, error)) (registry.Reproducibility, error) {
+	same func(ctx context.Context, second Outcome) (bool, error)) (evidence.Reproducibility, error) {
 	second, err := driver.Do(ctx, job, outDir)
 	if err != nil {
 		return "", err
@@ -23,18 +24,18 @@ func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDi
 	}
 	switch {
 	case slices.EqualFunc(first.Files, second.Files, sameBytes):
-		return registry.ReproducibleBytes, nil
+		return evidence.ReproducibleBytes, nil
 	case same == nil || !slices.EqualFunc(first.Files, second.Files, sameName):
-		return registry.ReproducibleNone, nil
+		return evidence.ReproducibleNone, nil
 	}
 	equal, err := same(ctx, second)
 	if err != nil {
 		return "", err
 	}
 	if equal {
-		return registry.ReproducibleSemantic, nil
+		return evidence.ReproducibleSemantic, nil
 	}
-	return registry.ReproducibleNone, nil
+	return evidence.ReproducibleNone, nil
 }
 
 func sameName(a, b OutputFile) bool { return a.Name == b.Name }

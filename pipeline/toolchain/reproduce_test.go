@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // dice is echo with something of its own in what it leaves.
@@ -33,13 +33,13 @@ func TestReproduce(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
 		same func(context.Context, toolchain.Outcome) (bool, error)
-		want registry.Reproducibility
+		want evidence.Reproducibility
 	}{
-		"the same bytes":                {"", says(false), registry.ReproducibleBytes},
-		"other bytes, the same outputs": {"model.bin", says(true), registry.ReproducibleSemantic},
-		"other outputs":                 {"model.bin", says(false), registry.ReproducibleNone},
-		"nothing can run it":            {"model.bin", nil, registry.ReproducibleNone},
-		"files of other names":          {"model-#.bin", says(true), registry.ReproducibleNone},
+		"the same bytes":                {"", says(false), evidence.ReproducibleBytes},
+		"other bytes, the same outputs": {"model.bin", says(true), evidence.ReproducibleSemantic},
+		"other outputs":                 {"model.bin", says(false), evidence.ReproducibleNone},
+		"nothing can run it":            {"model.bin", nil, evidence.ReproducibleNone},
+		"files of other names":          {"model-#.bin", says(true), evidence.ReproducibleNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // RunOptions are the options of VerbRun. The inputs of role "cases" are safetensors shards
@@ -44,7 +46,7 @@ type RunEngine struct {
 	// Providers are the execution providers of ONNX Runtime that the engine declares, the
 	// preferred one first; empty for other runtimes. Missing providers are skipped, as ONNX
 	// Runtime does. EngineResult.Providers has those that really ran.
-	Providers []registry.Provider `json:"providers,omitempty"`
+	Providers []artifact.Provider `json:"providers,omitempty"`
 	// Operators are the Names of the inputs of role "operators" with the engine's custom
 	// operators. These libraries are loaded before the engine.
 	Operators []string `json:"operators,omitempty"`
@@ -77,7 +79,7 @@ type EngineResult struct {
 	PeakRSS   int64   `json:"peak_rss,omitempty"` // peak bytes of the process, if it ran only this engine
 	TimingsNS []int64 `json:"timings_ns"`         // of each run, nanoseconds, round by round and in it case by case
 	// Providers is the share of each execution provider in the engine, if Shares requested it.
-	Providers []registry.ProviderShare `json:"providers,omitempty"`
+	Providers []evidence.ProviderShare `json:"providers,omitempty"`
 	// Profile is where the time goes, if it was requested and the runtime can say it.
 	Profile *RunProfile `json:"profile,omitempty"`
 }
@@ -141,7 +143,7 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 		return err
 	}
 	for name, value := range o.Env {
-		if err := registry.CheckLoadVariable(name, value); err != nil {
+		if err := artifact.CheckLoadVariable(name, value); err != nil {
 			return registry.Errorf(registry.CodeInvalid, "run: %w", err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -18,13 +20,13 @@ type Trial struct {
 	Precision string           `json:"precision"`
 	Spec      string           `json:"spec"` // the variant as a spec says it
 	SizeBytes int64            `json:"sizeBytes"`
-	Verdict   registry.Verdict `json:"verdict"` // of parity and accuracy under the limits of the spec
+	Verdict   evidence.Verdict `json:"verdict"` // of parity and accuracy under the limits of the spec
 	Reasons   []string         `json:"reasons,omitempty"`
 	// Loss is the drop of accuracy, or without labels the noise of the outputs in dB:
 	// minus their signal to noise ratio. NaN where outputs could not be compared.
-	Loss       registry.Figure    `json:"loss"`
-	Accuracy   *registry.Accuracy `json:"accuracy,omitempty"`
-	Latency    *registry.Latency  `json:"latency,omitempty"` // nil where there was no time for it
+	Loss       evidence.Figure    `json:"loss"`
+	Accuracy   *evidence.Accuracy `json:"accuracy,omitempty"`
+	Latency    *evidence.Latency  `json:"latency,omitempty"` // nil where there was no time for it
 	Front      bool               `json:"front"`
 	Violations []string           `json:"violations,omitempty"` // constraints of the objective that it breaks
 }
@@ -41,7 +43,7 @@ type Skipped struct {
 // Result is what a tuning found.
 type Result struct {
 	Model     string             `json:"model"`
-	Node      registry.Node      `json:"node"`
+	Node      artifact.Node      `json:"node"`
 	Goal      string             `json:"goal"`
 	Loss      string             `json:"loss"` // what Loss of trials is: "accuracy drop" or "noise"
 	Trials    []Trial            `json:"trials"`
@@ -83,11 +85,11 @@ func (t *tuning) conclude() {
 }
 
 func (t Trial) point() tradeoff.Point {
-	numbers, _ := registry.NumberFormat(t.Precision)
+	numbers, _ := artifact.NumberFormat(t.Precision)
 	return tradeoff.Point{
 		Name: t.Label(), SizeBytes: t.SizeBytes, Loss: float64(t.Loss),
 		P50Ns: t.Latency.P50Ns, P99Ns: t.Latency.P99Ns, PerSecond: t.Latency.PerSecond,
-		Keeps: t.Verdict == registry.VerdictPass,
+		Keeps: t.Verdict == evidence.VerdictPass,
 		Int8:  numbers == validators.PrecisionInt8 || numbers == validators.PrecisionInt4,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -73,14 +74,14 @@ func (t *tuning) checkOther(s *spec.Spec, scratch string) (int, error) {
 }
 
 // reportOf makes an engine and compares it with the reference model.
-func (t *tuning) reportOf(ctx context.Context, i int, planned plan.Engine) (registry.ParityReport, error) {
+func (t *tuning) reportOf(ctx context.Context, i int, planned plan.Engine) (evidence.ParityReport, error) {
 	made, err := build.MakeEngine(ctx, t.Maker, t.env.Report(), planned)
 	if err != nil {
-		return registry.ParityReport{}, err
+		return evidence.ParityReport{}, err
 	}
 	c := run.Candidate{ID: verify.EngineID(i), Engine: made.Engine, Tool: made.Tool}
 	if c.Model, err = run.LoadableOutput(made.Tool.Profile, c.ID, made.Files); err != nil {
-		return registry.ParityReport{}, err
+		return evidence.ParityReport{}, err
 	}
 	return t.compared(ctx, c)
 }

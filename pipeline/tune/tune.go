@@ -17,6 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
@@ -151,7 +153,7 @@ func (t *tuning) material(folder string, files []toolchain.Input) (run.Material,
 		return m, err
 	}
 	for _, in := range files {
-		m.Files = append(m.Files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
+		m.Files = append(m.Files, artifact.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
 		if err := os.Symlink(in.Path, filepath.Join(m.Dir, in.Name)); err != nil {
 			return m, err
 		}
@@ -242,24 +244,24 @@ func (t *tuning) judge(ctx context.Context, c run.Candidate, trial *Trial) (err 
 }
 
 // compared runs a candidate on all cases, and reports how its outputs differ from the reference's.
-func (t *tuning) compared(ctx context.Context, c run.Candidate) (registry.ParityReport, error) {
+func (t *tuning) compared(ctx context.Context, c run.Candidate) (evidence.ParityReport, error) {
 	dir := filepath.Join(t.Scratch, "run-"+c.ID)
 	execution := c.Tool.Run(toolchain.RunOptions{Shares: true})
 	execution.Job.Machine, execution.Job.Inputs = run.Machine(t.Node), t.verify.Cases.Inputs(toolchain.RoleCases)
 	execution.AddCandidate(c)
 	results, err := execution.Do(ctx, dir)
 	if err != nil {
-		return registry.ParityReport{}, err
+		return evidence.ParityReport{}, err
 	}
 	report, _, err := verify.Parity(ctx, t.verify, c, verify.RunOutputs{Root: map[string]string{c.ID: dir}, Engines: results})
 	return report, err
 }
 
 // loss is what a report says of the loss; NaN where outputs could not be compared.
-func (t *tuning) loss(report registry.ParityReport) registry.Figure {
+func (t *tuning) loss(report evidence.ParityReport) evidence.Figure {
 	switch {
 	case len(report.Outputs) == 0 || t.result.Loss == LossAccuracy && report.Accuracy == nil:
-		return registry.Figure(math.NaN())
+		return evidence.Figure(math.NaN())
 	case t.result.Loss == LossAccuracy:
 		return report.Accuracy.Drop
 	}
@@ -268,9 +270,9 @@ func (t *tuning) loss(report registry.ParityReport) registry.Figure {
 
 // noise is minus the ratio of signal to noise of the worst output, in dB, from -quietest
 // to quietest.
-func noise(report registry.ParityReport) registry.Figure {
+func noise(report evidence.ParityReport) evidence.Figure {
 	const quietest = 200
-	worst := registry.Figure(-quietest)
+	worst := evidence.Figure(-quietest)
 	for _, o := range report.Outputs {
 		if worst = max(worst, -o.SNRdB); math.IsNaN(float64(worst)) {
 			return quietest

@@ -11,24 +11,25 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // What a trial loses is accuracy where that is compared, and else the noise of its worst output.
 func TestLossOfATrial(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
-	outputs := func(db ...float64) map[string]registry.OutputFigures {
-		all := make(map[string]registry.OutputFigures)
+	outputs := func(db ...float64) map[string]evidence.OutputFigures {
+		all := make(map[string]evidence.OutputFigures)
 		for i, v := range db {
-			all[string(rune('a'+i))] = registry.OutputFigures{SNRdB: registry.Figure(v)}
+			all[string(rune('a'+i))] = evidence.OutputFigures{SNRdB: evidence.Figure(v)}
 		}
 		return all
 	}
 	for name, c := range map[string]struct {
 		loss     string
-		outputs  map[string]registry.OutputFigures
-		accuracy *registry.Accuracy
+		outputs  map[string]evidence.OutputFigures
+		accuracy *evidence.Accuracy
 		want     float64
 	}{
 		"noise":                        {"", outputs(40), nil, -40},
@@ -37,13 +38,13 @@ func TestLossOfATrial(t *testing.T) {
 		"noise beyond what is counted": {"", outputs(-300), nil, 200},
 		"an output without a figure":   {"", outputs(40, nan), nil, 200},
 		"nothing was compared":         {"", nil, nil, nan},
-		"accuracy":                     {LossAccuracy, outputs(40), &registry.Accuracy{Drop: 0.25}, 0.25},
+		"accuracy":                     {LossAccuracy, outputs(40), &evidence.Accuracy{Drop: 0.25}, 0.25},
 		"accuracy that is not there":   {LossAccuracy, outputs(40), nil, nan},
-		"accuracy without outputs":     {LossAccuracy, nil, &registry.Accuracy{Drop: 0.25}, nan},
+		"accuracy without outputs":     {LossAccuracy, nil, &evidence.Accuracy{Drop: 0.25}, nan},
 	} {
 		tuned := &tuning{}
 		tuned.result.Loss = c.loss
-		report := registry.ParityReport{Outputs: c.outputs, Accuracy: c.accuracy}
+		report := evidence.ParityReport{Outputs: c.outputs, Accuracy: c.accuracy}
 		if got := float64(tuned.loss(report)); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
@@ -65,13 +66,13 @@ func TestSameCandidate(t *testing.T) {
 	}
 	for name, change := range map[string]func(c *run.Candidate){
 		"another runtime":   func(c *run.Candidate) { c.Tool.Identity.Name = "s" },
-		"loaded otherwise":  func(c *run.Candidate) { c.Engine.Load = &registry.LoadProfile{Required: true} },
+		"loaded otherwise":  func(c *run.Candidate) { c.Engine.Load = &artifact.LoadProfile{Required: true} },
 		"another precision": func(c *run.Candidate) { c.Engine.Precision = "fp32" },
 		"other bytes":       func(c *run.Candidate) { c.Model.Inputs[0].Digest = "sha256:2" },
 		"another file name": func(c *run.Candidate) { c.Model.Inputs[0].Name = "x/b" },
 		"another folder":    func(c *run.Candidate) { c.Model.Inputs[0].Name = "x/b/a" },
-		"another provider":  func(c *run.Candidate) { c.Engine.Providers = []registry.Provider{{Name: "p"}} },
-		"an accelerator":    func(c *run.Candidate) { c.Engine.Target.Accelerator = &registry.TargetAccelerator{Vendor: "nvidia"} },
+		"another provider":  func(c *run.Candidate) { c.Engine.Providers = []artifact.Provider{{Name: "p"}} },
+		"an accelerator":    func(c *run.Candidate) { c.Engine.Target.Accelerator = &artifact.TargetAccelerator{Vendor: "nvidia"} },
 		"a file more":       func(c *run.Candidate) { c.Model.Inputs = append(c.Model.Inputs, toolchain.Input{}) },
 	} {
 		other := one()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // missedAbout says what stands beside mutants that pass.
@@ -83,23 +83,23 @@ func units(name string) bool {
 }
 
 // inInt8 is the record of an engine in int8 with these figures.
-func inInt8(family, fault string, effects map[string]registry.Figure) record {
+func inInt8(family, fault string, effects map[string]evidence.Figure) record {
 	effects["consistency repeat"] = 0
-	return record{Family: family, Fault: fault, Runtime: "onnxruntime", Variant: "int8-static", Verdict: registry.VerdictPass, Effects: effects}
+	return record{Family: family, Fault: fault, Runtime: "onnxruntime", Variant: "int8-static", Verdict: evidence.VerdictPass, Effects: effects}
 }
 
 // A mutant that passes is shown with the limit that would refuse it and the fewest honest engines, of any model.
 func TestPriceOfALimit(t *testing.T) {
 	t.Parallel()
-	figures := func(caseError, snr registry.Figure) map[string]registry.Figure {
-		return map[string]registry.Figure{"y caseError": caseError, "y snrDb": -snr}
+	figures := func(caseError, snr evidence.Figure) map[string]evidence.Figure {
+		return map[string]evidence.Figure{"y caseError": caseError, "y snrDb": -snr}
 	}
 	honest := []record{
 		inInt8("a", "", figures(0.1, 40)), inInt8("a", "", figures(0.1, 40)), inInt8("b", "", figures(0.5, 25)), inInt8("b", "", figures(0.3, 31)),
-		inInt8("c", "", map[string]registry.Figure{"price caseError": 9, "price snrDb": 0}),
+		inInt8("c", "", map[string]evidence.Figure{"price caseError": 9, "price snrDb": 0}),
 	}
 	for name, c := range map[string]struct {
-		caseError, snr registry.Figure
+		caseError, snr evidence.Figure
 		want           string
 	}{
 		"two of four are further off": {0.25, 32, "A limit on y caseError that refuses it (0.25) refuses 2 of 4 honest engines of int8, the worst of which has 0.5"},

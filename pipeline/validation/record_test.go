@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/verify"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // record is what came of one engine.
@@ -24,21 +24,21 @@ type record struct {
 	Fault   string           `json:"fault,omitempty"` // empty: honest
 	Runtime string           `json:"runtime"`
 	Variant string           `json:"variant"`
-	Verdict registry.Verdict `json:"verdict,omitempty"`
+	Verdict evidence.Verdict `json:"verdict,omitempty"`
 	Reasons []string         `json:"reasons,omitempty"` // CODE/FIGURE
 	First   string           `json:"first,omitempty"`   // message of the first reason
 	// Effects are figures, larger where an engine is further off: of the errors, of the cases with
 	// another answer, and of the consistency checks.
-	Effects map[string]registry.Figure `json:"effects,omitempty"`
+	Effects map[string]evidence.Figure `json:"effects,omitempty"`
 	Error   string                     `json:"error,omitempty"` // there was no verdict
 	Program string                     `json:"program"`         // that verified it: see programID
 }
 
-func (r record) passed() bool { return r.Verdict == registry.VerdictPass }
+func (r record) passed() bool { return r.Verdict == evidence.VerdictPass }
 
 // note takes over what a verification found.
 func (r *record) note(e verify.VerifiedEngine) {
-	r.Verdict, r.Effects = e.Parity.Verdict, make(map[string]registry.Figure)
+	r.Verdict, r.Effects = e.Parity.Verdict, make(map[string]evidence.Figure)
 	for _, reason := range e.Parity.Reasons {
 		r.Reasons = append(r.Reasons, strings.TrimSuffix(reason.Code+"/"+reason.Figure, "/"))
 		if r.First == "" {
@@ -51,7 +51,7 @@ func (r *record) note(e verify.VerifiedEngine) {
 		}
 		r.Effects[name+" maxError"], r.Effects[name+" caseError"] = output.MaxError, output.CaseError
 		r.Effects[name+" systematic"] = output.Systematic
-		r.Effects[name+" non-finite"] = registry.Figure(output.NewNaN + output.NewInf)
+		r.Effects[name+" non-finite"] = evidence.Figure(output.NewNaN + output.NewInf)
 		r.Effects[name+" snrDb"] = -output.SpreadSNRdB
 	}
 	for _, check := range e.Parity.Checks {

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -37,7 +37,7 @@ func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *
 	return &run.Env{
 		Registry: svc, Parts: content, Sign: keys.Sign,
 		Toolchain: func(_ context.Context, name string) (run.Toolchain, error) { return tools(t, name, around) },
-		Node: func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+		Node: func(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 			return node.Describe(ctx, node.Options{Runtimes: runtimes})
 		},
 	}

@@ -9,21 +9,22 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // earlier gives the parity reports about an engine that count, with the same limits and cases and of the same kind of machine.
 // What is there twice is given once.
-func earlier(v Session, c run.Candidate) iter.Seq[registry.ParityReport] {
-	return func(yield func(registry.ParityReport) bool) {
-		accepted, _ := registry.Accept(v.Release, v.Claims)
+func earlier(v Session, c run.Candidate) iter.Seq[evidence.ParityReport] {
+	return func(yield func(evidence.ParityReport) bool) {
+		accepted, _ := evidence.Accept(v.Release, v.Claims)
 		seen := make(map[string]bool)
 		for _, claim := range accepted {
-			if claim.Subject != c.Engine.Digest || claim.Statement.PredicateType != registry.PredicateParity || seen[string(claim.Statement.Predicate)] {
+			if claim.Subject != c.Engine.Digest || claim.Statement.PredicateType != evidence.PredicateParity || seen[string(claim.Statement.Predicate)] {
 				continue
 			}
 			seen[string(claim.Statement.Predicate)] = true
-			var report registry.ParityReport
+			var report evidence.ParityReport
 			if registry.DecodeSigned(claim.Statement.Predicate, &report) != nil {
 				continue
 			}
@@ -49,9 +50,9 @@ func failures(v Session, c run.Candidate) int {
 }
 
 // drew reports whether a report failed a limit on a rate.
-func drew(report registry.ParityReport) bool {
-	return slices.ContainsFunc(report.Checks, func(c registry.Check) bool {
-		return (c.Misses != nil || c.Resampled) && c.Verdict == registry.VerdictFail
+func drew(report evidence.ParityReport) bool {
+	return slices.ContainsFunc(report.Checks, func(c evidence.Check) bool {
+		return (c.Misses != nil || c.Resampled) && c.Verdict == evidence.VerdictFail
 	})
 }
 
@@ -61,13 +62,13 @@ const mostAgain = 3
 // failedSamples are the samples of cases on which plain loads of an engine failed in earlier reports, the newest first. Numbers that
 // are no sample of these cases are left out: a report is not believed further than it can be checked.
 func failedSamples(v Session, c run.Candidate) [][]int {
-	var failed []registry.ParityReport
+	var failed []evidence.ParityReport
 	for report := range earlier(v, c) {
-		if p := report.PlainLoad; p != nil && p.Verdict == registry.VerdictFail && isSample(v, p.Drawn) {
+		if p := report.PlainLoad; p != nil && p.Verdict == evidence.VerdictFail && isSample(v, p.Drawn) {
 			failed = append(failed, report)
 		}
 	}
-	slices.SortStableFunc(failed, func(a, b registry.ParityReport) int { return b.FinishedOn.Compare(a.FinishedOn) })
+	slices.SortStableFunc(failed, func(a, b evidence.ParityReport) int { return b.FinishedOn.Compare(a.FinishedOn) })
 	var samples [][]int
 	for _, report := range failed {
 		known := slices.ContainsFunc(samples, func(s []int) bool { return slices.Equal(s, report.PlainLoad.Drawn) })
@@ -92,13 +93,13 @@ func isSample(v Session, numbers []int) bool {
 
 // contradicted is a finding about an engine that failed before where nothing else was different: it does not compute the same each
 // time, and who repeats a verification until it passes would promote it.
-func contradicted(v Session, c run.Candidate, report registry.ParityReport) validators.Findings {
+func contradicted(v Session, c run.Candidate, report evidence.ParityReport) validators.Findings {
 	for before := range earlier(v, c) {
 		what := failedExactly(before)
 		if what == "" || !sameRun(before.ReportHead, report.ReportHead) {
 			continue
 		}
-		return validators.Undecided(registry.Reason{Code: validators.TrialOf(validators.TrialVerification).Code, Message: registry.PlainText(fmt.Sprintf(
+		return validators.Undecided(evidence.Reason{Code: validators.TrialOf(validators.TrialVerification).Code, Message: registry.PlainText(fmt.Sprintf(
 			"the engine passes, and with the same cases and limits, runtime and kind of machine it failed on %s (%s): it does not compute the same each time, or a sample of the cases showed more then; "+
 				"find out why, and build another engine or verify with other cases", before.FinishedOn.UTC().Format(time.RFC3339), what))})
 	}
@@ -106,14 +107,14 @@ func contradicted(v Session, c run.Candidate, report registry.ParityReport) vali
 }
 
 // failedExactly says what a report failed that chance does not decide; empty if nothing.
-func failedExactly(report registry.ParityReport) string {
+func failedExactly(report evidence.ParityReport) string {
 	for _, c := range report.Checks {
-		if c.Misses == nil && !c.Resampled && c.Verdict == registry.VerdictFail {
+		if c.Misses == nil && !c.Resampled && c.Verdict == evidence.VerdictFail {
 			return "output " + c.Output + ", " + c.Figure
 		}
 	}
 	for _, c := range report.Consistency {
-		if c.Verdict == registry.VerdictFail {
+		if c.Verdict == evidence.VerdictFail {
 			return "consistency check " + string(c.Kind)
 		}
 	}
@@ -130,7 +131,7 @@ func failedExactly(report registry.ParityReport) string {
 var wrongOutputs = []string{reasonShape, validators.ReasonPlainLoad, validators.ReasonNewNaN, validators.ReasonNewInf}
 
 // sameRun reports whether two reports are of the same sources, run alike by the same runtime and version of this program.
-func sameRun(a, b registry.ReportHead) bool {
+func sameRun(a, b evidence.ReportHead) bool {
 	return reflect.DeepEqual(a.Sources, b.Sources) && reflect.DeepEqual(a.Runtime, b.Runtime) &&
 		reflect.DeepEqual(a.Settings, b.Settings) && reflect.DeepEqual(a.Tool, b.Tool)
 }

@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -12,21 +13,21 @@ import (
 // crash, is none.
 func TestFailedExactly(t *testing.T) {
 	t.Parallel()
-	misses := registry.Figure(3)
+	misses := evidence.Figure(3)
 	for name, c := range map[string]struct {
-		report registry.ParityReport
+		report evidence.ParityReport
 		want   bool
 	}{
-		"a figure":     {registry.ParityReport{Checks: []registry.Check{{Output: "y", Figure: "maxAbs", Verdict: registry.VerdictFail}}}, true},
-		"a rate":       {registry.ParityReport{Checks: []registry.Check{{Output: "y", Figure: "top1", Misses: &misses, Verdict: registry.VerdictFail}}}, false},
-		"consistency":  {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail}}}, true},
-		"golden":       {registry.ParityReport{Consistency: []registry.ConsistencyCheck{{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictFail}}}, true},
+		"a figure":     {evidence.ParityReport{Checks: []evidence.Check{{Output: "y", Figure: "maxAbs", Verdict: evidence.VerdictFail}}}, true},
+		"a rate":       {evidence.ParityReport{Checks: []evidence.Check{{Output: "y", Figure: "top1", Misses: &misses, Verdict: evidence.VerdictFail}}}, false},
+		"consistency":  {evidence.ParityReport{Consistency: []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyRepeat, Verdict: evidence.VerdictFail}}}, true},
+		"golden":       {evidence.ParityReport{Consistency: []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyGolden, Verdict: evidence.VerdictFail}}}, true},
 		"a crash":      {failedBy(reasonRun), false},
 		"a plain load": {failedBy(validators.ReasonPlainLoad), true},
 		"a shape":      {failedBy(reasonShape), true},
 		"NaN":          {failedBy("new_nan"), true},
 		"infinity":     {failedBy("new_inf"), true},
-		"nothing":      {registry.ParityReport{}, false},
+		"nothing":      {evidence.ParityReport{}, false},
 	} {
 		if got := failedExactly(c.report); (got != "") != c.want {
 			t.Errorf("%s: %q, want something: %v", name, got, c.want)
@@ -34,26 +35,26 @@ func TestFailedExactly(t *testing.T) {
 	}
 }
 
-func failedBy(code string) registry.ParityReport {
-	return registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Code: code, Message: code}}}}
+func failedBy(code string) evidence.ParityReport {
+	return evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictFail, Reasons: []evidence.Reason{{Code: code, Message: code}}}}
 }
 
 // A report counts as an attempt where it failed a limit that chance decides: on a rate, or on a mean that was drawn again and again.
 func TestDrew(t *testing.T) {
 	t.Parallel()
-	one := registry.Figure(1)
+	one := evidence.Figure(1)
 	for name, c := range map[string]struct {
-		check registry.Check
+		check evidence.Check
 		drew  bool
 	}{
-		"a rate that fails":           {registry.Check{Misses: &one, Verdict: registry.VerdictFail}, true},
-		"a mean that fails":           {registry.Check{Resampled: true, Verdict: registry.VerdictFail}, true},
-		"a rate that passes":          {registry.Check{Misses: &one, Verdict: registry.VerdictPass}, false},
-		"a rate that is not decided":  {registry.Check{Misses: &one, Verdict: registry.VerdictUndecided}, false},
-		"an exact figure that fails":  {registry.Check{Verdict: registry.VerdictFail}, false},
-		"an exact figure that passes": {registry.Check{Verdict: registry.VerdictPass}, false},
+		"a rate that fails":           {evidence.Check{Misses: &one, Verdict: evidence.VerdictFail}, true},
+		"a mean that fails":           {evidence.Check{Resampled: true, Verdict: evidence.VerdictFail}, true},
+		"a rate that passes":          {evidence.Check{Misses: &one, Verdict: evidence.VerdictPass}, false},
+		"a rate that is not decided":  {evidence.Check{Misses: &one, Verdict: evidence.VerdictUndecided}, false},
+		"an exact figure that fails":  {evidence.Check{Verdict: evidence.VerdictFail}, false},
+		"an exact figure that passes": {evidence.Check{Verdict: evidence.VerdictPass}, false},
 	} {
-		if got := drew(registry.ParityReport{Checks: []registry.Check{c.check}}); got != c.drew {
+		if got := drew(evidence.ParityReport{Checks: []evidence.Check{c.check}}); got != c.drew {
 			t.Errorf("%s: %t, want %t", name, got, c.drew)
 		}
 	}
@@ -62,7 +63,7 @@ func TestDrew(t *testing.T) {
 // Samples of earlier reports are run again only where they can have been drawn from these cases.
 func TestIsSample(t *testing.T) {
 	t.Parallel()
-	v := Session{Fetched: Fetched{Expected: Expected{Cases: run.Material{Set: &registry.CaseSet{Count: 100}}}}}
+	v := Session{Fetched: Fetched{Expected: Expected{Cases: run.Material{Set: &artifact.CaseSet{Count: 100}}}}}
 	many := make([]int, plainCases+1)
 	for i := range many {
 		many[i] = i

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -34,7 +35,7 @@ type consistencyChecks struct {
 	outputs RunOutputs
 	set     *consistency.Set
 	dir     string
-	golden  registry.ConsistencyCheck // of the golden outputs, for all engines
+	golden  evidence.ConsistencyCheck // of the golden outputs, for all engines
 	rerun   rerun                     // by which each engine is judged, where golden passes
 }
 
@@ -69,7 +70,7 @@ func draw(v Session) func(int) int {
 // run checks an engine, whose outputs differ so from the reference's over all cases that ran, and returns
 // what was found, and why the engine does not pass. An engine whose outputs could not be compared is not checked.
 func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra,
-	whole map[string]tensor.Result, ran int) (_ []registry.ConsistencyCheck, against validators.Findings, err error) {
+	whole map[string]tensor.Result, ran int) (_ []evidence.ConsistencyCheck, against validators.Findings, err error) {
 	if p.golden.Kind == "" || ran == 0 {
 		return nil, nil, nil
 	}
@@ -90,13 +91,13 @@ func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra
 		return nil, nil, err
 	}
 	golden := p.golden
-	if golden.Verdict == registry.VerdictPass || golden.Verdict == registry.VerdictRecorded {
+	if golden.Verdict == evidence.VerdictPass || golden.Verdict == evidence.VerdictRecorded {
 		message, err := p.rerun.judge(ctx, p.v, c, p.outputs.dir(c.ID), comparison, whole)
 		if err != nil {
 			return nil, nil, err
 		}
 		if message != "" {
-			golden.Verdict, golden.Message = registry.VerdictFail, message
+			golden.Verdict, golden.Message = evidence.VerdictFail, message
 		}
 	}
 	note = consistencyNote(found.Checks)
@@ -106,27 +107,27 @@ func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra
 
 // judgeGolden fails an engine whose golden outputs are not the reference model's, or that is off from what that computes now. Where that is
 // not known, it does not pass.
-func judgeGolden(check registry.ConsistencyCheck) validators.Findings {
+func judgeGolden(check evidence.ConsistencyCheck) validators.Findings {
 	switch check.Verdict {
-	case registry.VerdictPass, registry.VerdictRecorded:
+	case evidence.VerdictPass, evidence.VerdictRecorded:
 		return nil
-	case registry.VerdictFail:
-		return validators.Failed(registry.Reason{Code: validators.TrialOf(check.Kind).Code, Output: check.Output, Message: check.Message})
+	case evidence.VerdictFail:
+		return validators.Failed(evidence.Reason{Code: validators.TrialOf(check.Kind).Code, Output: check.Output, Message: check.Message})
 	}
-	return validators.Undecided(registry.Reason{Code: validators.ReasonNotRun, Output: check.Output,
+	return validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun, Output: check.Output,
 		Message: "the golden outputs were not compared with the reference model: " + check.Message})
 }
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
 func (p consistencyChecks) judge(c run.Candidate, whole map[string]tensor.Result) consistency.Judge {
-	return func(kind registry.ConsistencyKind, outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
+	return func(kind evidence.ConsistencyKind, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
 		judged := p.v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
 		again := p.v.Limits.JudgeAgain(kind, c.Engine.Precision, outputs, whole)
-		if judged.Verdict == registry.VerdictUndecided && len(again) == 0 {
+		if judged.Verdict == evidence.VerdictUndecided && len(again) == 0 {
 			return judged.Verdict, judged.Reasons
 		}
 		return append(validators.Failed(again...), slices.DeleteFunc(judged.Found, func(f validators.Finding) bool {
-			return f.Verdict != registry.VerdictFail
+			return f.Verdict != evidence.VerdictFail
 		})...).Verdict()
 	}
 }
@@ -195,16 +196,16 @@ func (p consistencyChecks) runOn(c run.Candidate, inputs []consistency.Input) (r
 }
 
 // consistencyNote says how many checks there are, which say nothing, and whether runs differ.
-func consistencyNote(checks []registry.ConsistencyCheck) string {
+func consistencyNote(checks []evidence.ConsistencyCheck) string {
 	var undecided []string
 	checked, jitter := len(checks), 0
 	for _, c := range checks {
 		switch {
 		case c.NotForModel():
 			checked--
-		case c.Verdict == registry.VerdictUndecided:
+		case c.Verdict == evidence.VerdictUndecided:
 			undecided = append(undecided, strings.TrimSpace(string(c.Kind)+" "+c.What))
-		case c.Verdict == registry.VerdictRecorded:
+		case c.Verdict == evidence.VerdictRecorded:
 			jitter++
 		}
 	}
@@ -219,7 +220,7 @@ func consistencyNote(checks []registry.ConsistencyCheck) string {
 }
 
 // plainConsistency are checks as evidence may have them.
-func plainConsistency(checks []registry.ConsistencyCheck) []registry.ConsistencyCheck {
+func plainConsistency(checks []evidence.ConsistencyCheck) []evidence.ConsistencyCheck {
 	plain := slices.Clone(checks)
 	for i := range plain {
 		for _, text := range []*string{&plain[i].What, &plain[i].Output, &plain[i].Message} {

@@ -6,7 +6,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -22,10 +23,10 @@ func TestJitterBesideAnOutputThatIsUndecided(t *testing.T) {
 		return tensor.Result{Cases: 3, Elements: elements, SNR: snr, SpreadSNR: snr}
 	}
 	whole := map[string]tensor.Result{"a": one(9, 90), "b": one(9, 90)}
-	judge := c.judge(run.Candidate{Engine: registry.Engine{Precision: "fp32"}}, whole)
-	for snr, want := range map[float64]registry.Verdict{45: registry.VerdictFail, 95: registry.VerdictUndecided} {
-		verdict, reasons := judge(registry.ConsistencyProcess, map[string]tensor.Result{"a": {}, "b": one(9, snr)}, 3)
-		if verdict != want || (verdict == registry.VerdictFail) != (reasons[0].Output == "b") {
+	judge := c.judge(run.Candidate{Engine: artifact.Engine{Precision: "fp32"}}, whole)
+	for snr, want := range map[float64]evidence.Verdict{45: evidence.VerdictFail, 95: evidence.VerdictUndecided} {
+		verdict, reasons := judge(evidence.ConsistencyProcess, map[string]tensor.Result{"a": {}, "b": one(9, snr)}, 3)
+		if verdict != want || (verdict == evidence.VerdictFail) != (reasons[0].Output == "b") {
 			t.Errorf("%g dB: %s, %v; want %s", snr, verdict, reasons, want)
 		}
 	}

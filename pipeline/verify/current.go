@@ -7,6 +7,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -58,7 +60,7 @@ func (f fetcher) next(ctx context.Context) (string, error) {
 
 // replaced fetches the engine of a release that each candidate would replace, once.
 func (f fetcher) replaced(ctx context.Context, environment string,
-	r registry.Release, candidates []run.Candidate) (map[string]replaced, error) {
+	r artifact.Release, candidates []run.Candidate) (map[string]replaced, error) {
 	there, err := openHost(ctx, f.env, r)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (f fetcher) replaced(ctx context.Context, environment string,
 }
 
 // fetchReplaced fetches an engine of the destination, or notes why it cannot run here.
-func (f fetcher) fetchReplaced(ctx context.Context, environment string, r registry.Release, there Host, was *replaced) error {
+func (f fetcher) fetchReplaced(ctx context.Context, environment string, r artifact.Release, there Host, was *replaced) error {
 	fault, err := f.unfitReplaced(ctx, environment, r, there, was)
 	if err != nil {
 		return err
@@ -98,7 +100,7 @@ func (f fetcher) fetchReplaced(ctx context.Context, environment string, r regist
 }
 
 // unfitReplaced says why an engine of the destination cannot run here, if so, and finds its tool.
-func (f fetcher) unfitReplaced(ctx context.Context, environment string, r registry.Release, there Host, was *replaced) (string, error) {
+func (f fetcher) unfitReplaced(ctx context.Context, environment string, r artifact.Release, there Host, was *replaced) (string, error) {
 	tool, skipped := there.toolOf(was.Engine)
 	if skipped != nil {
 		return strings.TrimPrefix(skipped.String(), skipped.Label+": "), nil
@@ -126,13 +128,13 @@ func comparesAccuracy(v Session) bool {
 }
 
 // destinationOf is what limits on a regression are held against, for the report; nil without such limits.
-func destinationOf(v Session, c run.Candidate) *registry.Destination {
+func destinationOf(v Session, c run.Candidate) *evidence.Destination {
 	accuracy := v.Limits.Accuracy != nil && v.Limits.Accuracy.Regression != nil
 	if v.next.environment == "" || !accuracy && v.Limits.Latency.Regression == nil {
 		return nil
 	}
-	return &registry.Destination{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
-		Engine: registry.NewDigestSet(v.current[c.Engine.Label()].Engine.Digest)}
+	return &evidence.Destination{Environment: v.next.environment, Release: evidence.NewDigestSet(v.next.release),
+		Engine: evidence.NewDigestSet(v.current[c.Engine.Label()].Engine.Digest)}
 }
 
 // compareCurrent compares the answers of an engine with those of the engine that it would replace. It

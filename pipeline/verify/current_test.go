@@ -4,36 +4,37 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // An engine replaces the one with its label for the same machines, or else what this machine or its own machines get now.
 func TestCounterpart(t *testing.T) {
 	t.Parallel()
-	at := func(name string, arch, level string) registry.Target {
-		return registry.Target{V: 1, Name: name, OS: "linux", CPU: registry.TargetCPU{Arch: arch, Level: level}}
+	at := func(name string, arch, level string) artifact.Target {
+		return artifact.Target{V: 1, Name: name, OS: "linux", CPU: artifact.TargetCPU{Arch: arch, Level: level}}
 	}
-	engine := func(target registry.Target, variant string) registry.Engine {
-		return registry.Engine{Digest: digest.FromString(target.Name + variant), Target: target, Variant: variant}
+	engine := func(target artifact.Target, variant string) artifact.Engine {
+		return artifact.Engine{Digest: digest.FromString(target.Name + variant), Target: target, Variant: variant}
 	}
 	narrow, wide, arm := at("narrow", "amd64", "v1"), at("wide", "amd64", "v3"), at("arm", "arm64", "")
 	renamed := narrow
 	renamed.Name = "other"
 	for name, c := range map[string]struct {
-		of    registry.Engine
-		there []registry.Engine
+		of    artifact.Engine
+		there []artifact.Engine
 		want  string // label; empty: none
 	}{
-		"its label":                        {engine(narrow, "int8"), []registry.Engine{engine(narrow, "fp32"), engine(narrow, "int8")}, "narrow/int8"},
-		"another label":                    {engine(narrow, "small"), []registry.Engine{engine(narrow, "fp32")}, "narrow/fp32"},
-		"another name of the same machine": {engine(renamed, "fp32"), []registry.Engine{engine(narrow, "fp32")}, "narrow/fp32"},
-		"its label, for other machines":    {engine(at("narrow", "amd64", "v3"), "fp32"), []registry.Engine{engine(wide, "fp32"), engine(narrow, "fp32")}, "wide/fp32"},
-		"for other machines alone":         {engine(arm, "fp32"), []registry.Engine{engine(arm, "old")}, "arm/old"},
+		"its label":                        {engine(narrow, "int8"), []artifact.Engine{engine(narrow, "fp32"), engine(narrow, "int8")}, "narrow/int8"},
+		"another label":                    {engine(narrow, "small"), []artifact.Engine{engine(narrow, "fp32")}, "narrow/fp32"},
+		"another name of the same machine": {engine(renamed, "fp32"), []artifact.Engine{engine(narrow, "fp32")}, "narrow/fp32"},
+		"its label, for other machines":    {engine(at("narrow", "amd64", "v3"), "fp32"), []artifact.Engine{engine(wide, "fp32"), engine(narrow, "fp32")}, "wide/fp32"},
+		"for other machines alone":         {engine(arm, "fp32"), []artifact.Engine{engine(arm, "old")}, "arm/old"},
 		"for no machine of its own":        {engine(narrow, "fp32"), nil, ""},
 	} {
-		h := Host{Node: registry.Node{OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}}
+		h := Host{Node: artifact.Node{OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: "v3"}}}
 		got, ok := h.counterpart(c.of, c.there)
 		if ok != (c.want != "") || ok && got.Label() != c.want {
 			t.Errorf("%s: got %s, %t; want %q", name, got.Label(), ok, c.want)
@@ -82,7 +83,7 @@ func TestComparesAccuracy(t *testing.T) {
 	} {
 		v := Session{}
 		v.Limits = validators.Limits{V: validators.LimitsVersion, Accuracy: c.limit}
-		v.Cases.Set = &registry.CaseSet{Labels: c.labels}
+		v.Cases.Set = &artifact.CaseSet{Labels: c.labels}
 		if got := comparesAccuracy(v); got != c.want {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -26,7 +27,7 @@ type extra struct {
 	total, left time.Duration
 	load        time.Duration // that each run begins with
 	parts       int           // of these what is left has, a run may take one
-	now         registry.Clock
+	now         storage.Clock
 	late        bool // a run did not begin or did not end for want of time
 }
 

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -56,11 +57,11 @@ func runOnCases(ctx context.Context, v Session, group run.RunGroup, dir string) 
 // that crashes or does not load fails, if its runtime works here. One that exceeded the time or
 // memory that there is remains undecided, and so does one whose runtime does not work: that says
 // nothing about the engine on another machine.
-func brokenReport(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (_ registry.ParityReport, _ validators.Findings, attach bool) {
+func brokenReport(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (_ evidence.ParityReport, _ validators.Findings, attach bool) {
 	err := outputs.broken[c.ID]
-	report := registry.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)), Outputs: make(map[string]registry.OutputFigures)}
+	report := evidence.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)), Outputs: make(map[string]evidence.OutputFigures)}
 	report.Cases = casesRun(v)
-	reason := registry.Reason{Code: reasonRun, Message: "the engine does not run: " + err.Error()}
+	reason := evidence.Reason{Code: reasonRun, Message: "the engine does not run: " + err.Error()}
 	found := validators.Undecided(reason)
 	report.Rules, report.Attempts = v.Limits.V, 1+failures(v, c)
 	if !registry.HasCode(err, registry.CodeUnavailable) && c.Tool.Works(ctx, v.Scratch, v.Node) {
@@ -68,7 +69,7 @@ func brokenReport(ctx context.Context, v Session, c run.Candidate, outputs RunOu
 	}
 	found.Fold(&report.ReportHead)
 	report.FinishedOn = v.Env.Time().UTC()
-	return report, found, report.Verdict == registry.VerdictFail
+	return report, found, report.Verdict == evidence.VerdictFail
 }
 
 // undecided is the error about an engine of which nothing could be found out.
@@ -117,5 +118,5 @@ func (m measured) checkTimed(c run.Candidate) validators.Findings {
 	if err == nil || registry.HasCode(err, registry.CodeUnavailable) {
 		return nil
 	}
-	return validators.Failed(registry.Reason{Code: reasonRun, Message: "the engine does not run when it is timed: " + err.Error()})
+	return validators.Failed(evidence.Reason{Code: reasonRun, Message: "the engine does not run when it is timed: " + err.Error()})
 }

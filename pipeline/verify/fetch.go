@@ -12,6 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -20,7 +22,7 @@ import (
 type fetcher struct {
 	env         *run.Env
 	environment string
-	release     registry.Release
+	release     artifact.Release
 	host        Host
 	scratch     string
 }
@@ -62,7 +64,7 @@ func (f fetcher) convert(got *Fetched) error {
 	}
 	got.Cases.Dir, got.Cases.Files, got.Changed = dir, nil, got.given.Changed
 	for _, in := range got.given.Engines() {
-		got.Cases.Files = append(got.Cases.Files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
+		got.Cases.Files = append(got.Cases.Files, artifact.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (f fetcher) documents(ctx context.Context, repository string) (l validators
 
 // document reads the one file of a limits or interface part.
 func (f fetcher) document(ctx context.Context, repository string, part registry.Digest) ([]byte, error) {
-	m, err := f.material(ctx, repository, registry.PartRef{Digest: part}, "document-"+part.Encoded())
+	m, err := f.material(ctx, repository, storage.PartRef{Digest: part}, "document-"+part.Encoded())
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +105,9 @@ func (f fetcher) sources(ctx context.Context, got *Fetched) error {
 		return err
 	}
 	for _, part := range []struct {
-		role registry.PartKind
+		role artifact.PartKind
 		into *run.Material
-	}{{registry.PartReference, &got.Reference}, {registry.PartCases, &got.Cases}, {registry.PartGolden, &got.Golden}} {
+	}{{artifact.PartReference, &got.Reference}, {artifact.PartCases, &got.Cases}, {artifact.PartGolden, &got.Golden}} {
 		ref, ok := parts[part.role]
 		if !ok {
 			return registry.Errorf(registry.CodeTrust, "sources %s of %s have no %s", f.release.Sources, repository, part.role)
@@ -145,7 +147,7 @@ func checkSets(got Fetched) error {
 		return err
 	}
 	golden := got.Golden.Set.Shards
-	if !slices.EqualFunc(golden, set.Record.Shards, func(a, b registry.Shard) bool { return a.First == b.First && a.Count == b.Count }) {
+	if !slices.EqualFunc(golden, set.Record.Shards, func(a, b artifact.Shard) bool { return a.First == b.First && a.Count == b.Count }) {
 		return registry.Errorf(registry.CodeTrust, "the golden outputs are of %s in %s: want those of the %s in %s that there are",
 			registry.Count(got.Golden.Set.Count, "case"), registry.Count(len(golden), "file"),
 			registry.Count(set.Record.Count, "case"), registry.Count(len(set.Record.Shards), "file"))
@@ -180,15 +182,15 @@ func checkGoldenShard(path string, count int, iface validators.Interface) error 
 // program fetches the program that computes the metric of a limit; nil for a limit without one. Errors:
 // CodeTrust for another program than the one that the limit names.
 func (f fetcher) program(ctx context.Context, repository string,
-	parts map[registry.PartKind]registry.PartRef, limit *validators.AccuracyLimit) (*toolchain.Input, error) {
+	parts map[artifact.PartKind]storage.PartRef, limit *validators.AccuracyLimit) (*toolchain.Input, error) {
 	if !limit.ByProgram() {
 		return nil, nil
 	}
-	ref, ok := parts[registry.PartProgram]
+	ref, ok := parts[artifact.PartProgram]
 	if !ok {
 		return nil, registry.Errorf(registry.CodeTrust, "sources %s of %s have no program, which computes %s", f.release.Sources, repository, limit.Metric)
 	}
-	m, err := f.material(ctx, repository, ref, string(registry.PartProgram))
+	m, err := f.material(ctx, repository, ref, string(artifact.PartProgram))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +203,7 @@ func (f fetcher) program(ctx context.Context, repository string,
 }
 
 // sourceParts finds the parts of the sources index, and the repository that they are in.
-func (f fetcher) sourceParts(ctx context.Context) (repository string, parts map[registry.PartKind]registry.PartRef, err error) {
+func (f fetcher) sourceParts(ctx context.Context) (repository string, parts map[artifact.PartKind]storage.PartRef, err error) {
 	environments, err := f.env.Registry.Environments(ctx)
 	if err != nil {
 		return "", nil, err
@@ -212,7 +214,7 @@ func (f fetcher) sourceParts(ctx context.Context) (repository string, parts map[
 }
 
 func (f fetcher) engine(ctx context.Context, repository string, c run.Candidate) (run.Loadable, error) {
-	m, err := f.material(ctx, repository, registry.PartRef{Digest: c.Engine.Digest}, c.ID)
+	m, err := f.material(ctx, repository, storage.PartRef{Digest: c.Engine.Digest}, c.ID)
 	if err != nil {
 		return run.Loadable{}, err
 	}
@@ -236,13 +238,13 @@ func (f fetcher) labels(c run.Candidate) []byte {
 
 // material fetches a part into a folder of its own.
 func (f fetcher) material(ctx context.Context, repository string,
-	ref registry.PartRef, name string) (run.Material, error) {
+	ref storage.PartRef, name string) (run.Material, error) {
 	dir := filepath.Join(f.scratch, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return run.Material{}, err
 	}
 	fetch := f.env.Parts.Fetch
-	if lender, ok := f.env.Parts.(registry.Lender); ok {
+	if lender, ok := f.env.Parts.(storage.Lender); ok {
 		fetch = lender.Lend
 	}
 	part, err := fetch(ctx, repository, ref.Digest, dir)

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -41,8 +42,8 @@ const (
 // one case. A run that exceeds its time is repeated with fewer cases, once. If the model cannot be run at all, the check is undecided. What the
 // model computed is kept for the engines, if it agrees with the golden outputs.
 // Errors: those of ctx, and of files.
-func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Duration) (check registry.ConsistencyCheck, computed rerun, err error) {
-	check = registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: registry.VerdictUndecided}
+func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Duration) (check evidence.ConsistencyCheck, computed rerun, err error) {
+	check = evidence.ConsistencyCheck{Kind: evidence.ConsistencyGolden, Verdict: evidence.VerdictUndecided}
 	ctx, done := v.Env.Report().StepIn(ctx, "compare golden outputs with the reference model")
 	var execution run.EngineRun
 	defer func() { done(goldenNote(check), err, execution.Held...) }()
@@ -80,14 +81,14 @@ func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Du
 		golden.Files = append(golden.Files, toolchain.OutputFile{Path: filepath.Join(v.Golden.Dir, filepath.FromSlash(shard.File))})
 	}
 	comparison := goldenComparison{goldenset.Pairs{Golden: golden, Outcome: execution.Outcome, Sample: sample}, goldenTolerance(v), quantities(v.Limits), v.Changed}
-	if err := comparison.compare(&check); err != nil || check.Verdict == registry.VerdictFail {
+	if err := comparison.compare(&check); err != nil || check.Verdict == evidence.VerdictFail {
 		return check, computed, err
 	}
 	computed, err = keep(v, comparison, filepath.Join(dir, "rows"))
 	return check, computed, err
 }
 
-func goldenNote(c registry.ConsistencyCheck) string {
+func goldenNote(c evidence.ConsistencyCheck) string {
 	return fmt.Sprintf("%s, %s", c.Verdict, registry.Count(c.Cases, "case"))
 }
 

@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -29,7 +29,7 @@ func TestDrawGolden(t *testing.T) {
 	}
 	g := comparisonOf(t, 1, func(int, []float32, []float32) {})
 	dir, file := rowsFile(t, values)
-	set := registry.CaseSet{Count: count, Shards: []registry.Shard{{File: file, Count: count}}}
+	set := artifact.CaseSet{Count: count, Shards: []artifact.Shard{{File: file, Count: count}}}
 	v.Cases, v.Golden = run.Material{Dir: dir, Set: &set}, run.Material{Dir: dir, Set: &set}
 	drawn, err := drawGolden(v, 0)
 	if err != nil || len(drawn) != len(g.Sample) {

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -52,7 +53,7 @@ func quantities(l validators.Limits) map[string]bool {
 
 // compare counts the cases that differ, of all outputs together. The check names the first output that does, or else the one with the largest
 // difference.
-func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
+func (g goldenComparison) compare(check *evidence.ConsistencyCheck) error {
 	names, err := g.Names()
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
 				return err
 			}
 			if found.maxAbs > float64(check.MaxAbs) {
-				check.MaxAbs = registry.Figure(found.maxAbs)
+				check.MaxAbs = evidence.Figure(found.maxAbs)
 				if len(differ) == 0 {
 					check.Output = name
 				}
@@ -88,7 +89,7 @@ func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
 			differ[number] = true
 		}
 		if cases := constantAnswers(answers); cases > 0 {
-			check.Cases, check.Affected, check.Verdict, check.Output = len(g.Sample), cases, registry.VerdictFail, name
+			check.Cases, check.Affected, check.Verdict, check.Output = len(g.Sample), cases, evidence.VerdictFail, name
 			check.Message = fmt.Sprintf("output %s: of the answers of the reference model other than the most frequent one the golden outputs miss more than half, in %s",
 				registry.PlainText(name), registry.Count(cases, "case"))
 			return nil
@@ -100,8 +101,8 @@ func (g goldenComparison) compare(check *registry.ConsistencyCheck) error {
 
 // judge decides by the number of cases that differ. rounded is how many of those differ whose values are not those that the golden outputs
 // were computed of.
-func (g goldenComparison) judge(check *registry.ConsistencyCheck, differ, rounded int) {
-	check.Cases, check.Affected, check.Verdict = len(g.Sample), differ, registry.VerdictPass
+func (g goldenComparison) judge(check *evidence.ConsistencyCheck, differ, rounded int) {
+	check.Cases, check.Affected, check.Verdict = len(g.Sample), differ, evidence.VerdictPass
 	for _, number := range g.Sample {
 		if g.changed[number] {
 			check.Converted++
@@ -109,11 +110,11 @@ func (g goldenComparison) judge(check *registry.ConsistencyCheck, differ, rounde
 	}
 	switch {
 	case check.Affected > (check.Cases-check.Converted)/validators.GoldenDiffer:
-		check.Verdict = registry.VerdictFail
+		check.Verdict = evidence.VerdictFail
 		check.Message = fmt.Sprintf("of %s the reference model computes something else than the golden outputs in %d: %s",
 			registry.Count(check.Cases, "case"), check.Affected, check.Message)
 	case check.Affected > 0:
-		check.Verdict = registry.VerdictRecorded
+		check.Verdict = evidence.VerdictRecorded
 	case rounded > 0:
 		check.Message = fmt.Sprintf("the golden outputs are of values that are rounded for engines in %s: in %d of these the reference model computes something else, "+
 			"which the limits judge", registry.Count(check.Converted, "case"), rounded)

@@ -12,7 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -47,7 +48,7 @@ func comparisonOf(t *testing.T, width int, change func(number int, golden, now [
 		pairs.Sample = append(pairs.Sample, number)
 	}
 	pairs.Golden = &goldenset.Set{Files: []toolchain.OutputFile{write("golden", all, count, int64(width))},
-		Set: registry.CaseSet{Count: count, Shards: []registry.Shard{{Count: count}}}}
+		Set: artifact.CaseSet{Count: count, Shards: []artifact.Shard{{Count: count}}}}
 	return goldenComparison{Pairs: pairs, allowed: goldenset.Float32}
 }
 
@@ -63,49 +64,49 @@ func TestCompareGolden(t *testing.T) {
 		width      int
 		quantities bool
 		change     func(number int, golden, now []float32)
-		want       registry.Verdict
+		want       evidence.Verdict
 		affected   int
 	}{
-		"equal":     {2000, false, func(int, []float32, []float32) {}, registry.VerdictPass, 0},
-		"unrelated": {2000, false, func(_ int, golden, _ []float32) { unrelated(golden) }, registry.VerdictFail, 64},
+		"equal":     {2000, false, func(int, []float32, []float32) {}, evidence.VerdictPass, 0},
+		"unrelated": {2000, false, func(_ int, golden, _ []float32) { unrelated(golden) }, evidence.VerdictFail, 64},
 		"another order of sums": {2000, false, func(_ int, _, now []float32) {
 			for i := range now {
 				now[i] *= 1 + 1e-6*float32(random.NormFloat64())
 			}
-		}, registry.VerdictPass, 0},
+		}, evidence.VerdictPass, 0},
 		"a huge golden value beside unrelated ones": {2000, false, func(number int, golden, _ []float32) {
 			unrelated(golden)
 			golden[0] = 1e6 * float32(1+number)
-		}, registry.VerdictFail, 64},
+		}, evidence.VerdictFail, 64},
 		"a huge value on both sides beside unrelated ones": {2000, false, func(number int, golden, now []float32) {
 			unrelated(golden)
 			golden[0], now[0] = 1e6, 1e6
-		}, registry.VerdictFail, 64},
+		}, evidence.VerdictFail, 64},
 		"a mask in one case beside unrelated ones": {2000, false, func(number int, golden, now []float32) {
 			if unrelated(golden); number == 5 {
 				golden[0], now[0] = -math.MaxFloat32, -math.MaxFloat32
 			}
-		}, registry.VerdictFail, 64},
-		"one value far off in each case":   {2000, false, func(_ int, golden, _ []float32) { golden[7] += 100 }, registry.VerdictFail, 64},
-		"one value far off in one case":    {2000, false, func(number int, golden, _ []float32) { golden[7] += 100 * float32(number/63) }, registry.VerdictRecorded, 1},
-		"one value of a thousand near tie": {2000, false, func(_ int, golden, _ []float32) { golden[7] += 0.1; golden[8] += 0.1 }, registry.VerdictPass, 0},
-		"three of two thousand":            {2000, false, func(_ int, golden, _ []float32) { golden[7] += 0.1; golden[8] += 0.1; golden[9] += 0.1 }, registry.VerdictFail, 64},
-		"NaN now":                          {2000, false, func(_ int, _, now []float32) { now[7] = float32(math.NaN()) }, registry.VerdictFail, 64},
+		}, evidence.VerdictFail, 64},
+		"one value far off in each case":   {2000, false, func(_ int, golden, _ []float32) { golden[7] += 100 }, evidence.VerdictFail, 64},
+		"one value far off in one case":    {2000, false, func(number int, golden, _ []float32) { golden[7] += 100 * float32(number/63) }, evidence.VerdictRecorded, 1},
+		"one value of a thousand near tie": {2000, false, func(_ int, golden, _ []float32) { golden[7] += 0.1; golden[8] += 0.1 }, evidence.VerdictPass, 0},
+		"three of two thousand":            {2000, false, func(_ int, golden, _ []float32) { golden[7] += 0.1; golden[8] += 0.1; golden[9] += 0.1 }, evidence.VerdictFail, 64},
+		"NaN now":                          {2000, false, func(_ int, _, now []float32) { now[7] = float32(math.NaN()) }, evidence.VerdictFail, 64},
 		"NaN on both sides": {2000, false, func(_ int, golden, now []float32) {
 			golden[7], now[7] = float32(math.NaN()), float32(math.NaN())
-		}, registry.VerdictPass, 0},
+		}, evidence.VerdictPass, 0},
 		"a small quantity beside a large one": {2, true, func(_ int, golden, now []float32) {
 			golden[0] = 1e6 * (1 + golden[0])
 			now[0] = golden[0]
 			golden[1] = now[1] + 1
-		}, registry.VerdictFail, 64},
+		}, evidence.VerdictFail, 64},
 		"rounding of few large values": {1000, false, func(number int, golden, now []float32) {
 			for i := range golden {
 				golden[i] = 1e-6 * float32(random.NormFloat64())
 				now[i] = 1e-6 * float32(random.NormFloat64())
 			}
 			golden[0], now[0] = 100+float32(3*number), 100+float32(3*number)
-		}, registry.VerdictPass, 0},
+		}, evidence.VerdictPass, 0},
 		"few values far from most": {1000, false, func(_ int, golden, now []float32) {
 			for i := range golden {
 				if i > 0 {
@@ -114,11 +115,11 @@ func TestCompareGolden(t *testing.T) {
 			}
 			copy(now, golden)
 			now[0] *= 1 + 1e-6
-		}, registry.VerdictPass, 0},
+		}, evidence.VerdictPass, 0},
 	} {
 		g := comparisonOf(t, c.width, c.change)
 		g.quantities = map[string]bool{"y": c.quantities}
-		var check registry.ConsistencyCheck
+		var check evidence.ConsistencyCheck
 		if err := g.compare(&check); err != nil || check.Verdict != c.want || check.Affected != c.affected || check.Cases != 64 || (check.Message != "") != (c.affected > 0) {
 			t.Errorf("%s: %+v, %v; want %s with %d cases", name, check, err, c.want, c.affected)
 		}
@@ -137,12 +138,12 @@ func TestCompareGoldenOfRoundedCases(t *testing.T) {
 	for number := range 64 {
 		g.changed[number] = number%2 == 0
 	}
-	var check registry.ConsistencyCheck
-	if err := g.compare(&check); err != nil || check.Verdict != registry.VerdictFail || check.Affected != 1 || check.Converted != 32 {
+	var check evidence.ConsistencyCheck
+	if err := g.compare(&check); err != nil || check.Verdict != evidence.VerdictFail || check.Affected != 1 || check.Converted != 32 {
 		t.Errorf("%+v, %v; want one of 32 to fail", check, err)
 	}
-	g.changed[5], check = true, registry.ConsistencyCheck{}
-	if err := g.compare(&check); err != nil || check.Verdict != registry.VerdictPass || check.Affected != 0 || check.Converted != 33 ||
+	g.changed[5], check = true, evidence.ConsistencyCheck{}
+	if err := g.compare(&check); err != nil || check.Verdict != evidence.VerdictPass || check.Affected != 0 || check.Converted != 33 ||
 		!strings.Contains(check.Message, "rounded for engines in 33 cases: in 33 of these the reference model computes something else") {
 		t.Errorf("%+v, %v; want a pass that says so", check, err)
 	}
@@ -151,10 +152,10 @@ func TestCompareGoldenOfRoundedCases(t *testing.T) {
 // Golden outputs of another model fail an engine, and golden outputs that were not compared leave it undecided.
 func TestJudgeGolden(t *testing.T) {
 	t.Parallel()
-	for _, golden := range []registry.Verdict{registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided} {
-		var report registry.ParityReport
-		judgeGolden(registry.ConsistencyCheck{Kind: registry.ConsistencyGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
-		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != registry.VerdictPass) {
+	for _, golden := range []evidence.Verdict{evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictUndecided} {
+		var report evidence.ParityReport
+		judgeGolden(evidence.ConsistencyCheck{Kind: evidence.ConsistencyGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
+		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != evidence.VerdictPass) {
 			t.Errorf("golden %q: verdict %s, reasons %v; want %s", golden, report.Verdict, report.Reasons, golden)
 		}
 	}

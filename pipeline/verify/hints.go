@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -15,7 +16,7 @@ func hintBF16(v Session, failures []error) {
 		return
 	}
 	for i, c := range v.candidates {
-		numbers, _ := registry.NumberFormat(c.Engine.Precision)
+		numbers, _ := artifact.NumberFormat(c.Engine.Precision)
 		option, value := c.Tool.Profile.KeepsFP32[0], c.Tool.Profile.KeepsFP32[1]
 		if option == "" || numbers != validators.PrecisionFP32 || !registry.HasCode(failures[i], registry.CodeLimit) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Where a processor has bf16, a failed fp32 engine of a runtime that uses it by itself gets the option that keeps fp32.
@@ -18,24 +19,24 @@ func TestHintBF16(t *testing.T) {
 		feature   string
 		profile   toolchain.Profile
 		precision string
-		load      *registry.LoadProfile
+		load      *artifact.LoadProfile
 		failure   error
 		hinted    bool
 	}{
 		"fp32":                        {"avx512_bf16", keeps, "fp32", nil, failed, true},
 		"fp32, by matrix products":    {"amx_bf16", keeps, "fp32", nil, failed, true},
-		"with other options":          {"amx_bf16", keeps, "fp32", &registry.LoadProfile{Options: map[string]string{"THREADS": "1"}}, failed, true},
+		"with other options":          {"amx_bf16", keeps, "fp32", &artifact.LoadProfile{Options: map[string]string{"THREADS": "1"}}, failed, true},
 		"of a processor without bf16": {"avx512_vnni", keeps, "fp32", nil, failed, false},
 		"of a runtime that keeps it":  {"avx512_bf16", toolchain.Profile{}, "fp32", nil, failed, false},
 		"int8":                        {"avx512_bf16", keeps, "int8", nil, failed, false},
-		"kept already":                {"avx512_bf16", keeps, "fp32", &registry.LoadProfile{Options: map[string]string{"PRECISION": "f32"}}, failed, false},
+		"kept already":                {"avx512_bf16", keeps, "fp32", &artifact.LoadProfile{Options: map[string]string{"PRECISION": "f32"}}, failed, false},
 		"an engine that passes":       {"avx512_bf16", keeps, "fp32", nil, nil, false},
 		"that failed otherwise":       {"avx512_bf16", keeps, "fp32", nil, registry.Errorf(registry.CodeInternal, "it crashed"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var v Session
-			v.candidates = []run.Candidate{{Engine: registry.Engine{Precision: c.precision, Load: c.load}}}
+			v.candidates = []run.Candidate{{Engine: artifact.Engine{Precision: c.precision, Load: c.load}}}
 			v.candidates[0].Tool.Profile = c.profile
 			v.Node.CPU.Features = []string{c.feature}
 			failures := []error{c.failure}
@@ -54,14 +55,14 @@ func TestHintThreads(t *testing.T) {
 	undecided := registry.Errorf(registry.CodeLimit, "is undecided")
 	for name, c := range map[string]struct {
 		option  string // of the runtime
-		load    *registry.LoadProfile
+		load    *artifact.LoadProfile
 		late    bool
 		failure error
 		hinted  bool
 	}{
 		"out of time":           {"n_threads", nil, true, undecided, true},
-		"another option":        {"n_threads", &registry.LoadProfile{Options: map[string]string{"n_ubatch": "64"}}, true, undecided, true},
-		"with the option":       {"n_threads", &registry.LoadProfile{Options: map[string]string{"n_threads": "1"}}, true, undecided, false},
+		"another option":        {"n_threads", &artifact.LoadProfile{Options: map[string]string{"n_ubatch": "64"}}, true, undecided, true},
+		"with the option":       {"n_threads", &artifact.LoadProfile{Options: map[string]string{"n_threads": "1"}}, true, undecided, false},
 		"another runtime":       {"", nil, true, undecided, false},
 		"an engine that passes": {"n_threads", nil, true, nil, false},
 		"another reason":        {"n_threads", nil, false, undecided, false},
@@ -69,7 +70,7 @@ func TestHintThreads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var v Session
-			v.candidates = []run.Candidate{{Engine: registry.Engine{Load: c.load}}}
+			v.candidates = []run.Candidate{{Engine: artifact.Engine{Load: c.load}}}
 			v.candidates[0].Tool.Profile.Spinning = c.option
 			failures := []error{c.failure}
 			hintThreads(v, []VerifiedEngine{{late: c.late}}, failures)

@@ -6,14 +6,15 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // counterpart picks the engine that e would replace, of engines in the order in which nodes get them. That is the one with its label for the same
 // machines, or else the one that resolve prefers for this machine. Failing both, it is one for other
 // machines that can get e too. Labels alone do not decide, since a builder chooses them: a renamed
 // variant would be compared with nothing, or with a weak engine.
-func (h Host) counterpart(e registry.Engine, engines []registry.Engine) (registry.Engine, bool) {
-	var fit, elsewhere []registry.Engine
+func (h Host) counterpart(e artifact.Engine, engines []artifact.Engine) (artifact.Engine, bool) {
+	var fit, elsewhere []artifact.Engine
 	for _, there := range engines {
 		switch {
 		case there.Label() == e.Label() && there.Target.Covers(e.Target) && e.Target.Covers(there.Target):
@@ -28,7 +29,7 @@ func (h Host) counterpart(e registry.Engine, engines []registry.Engine) (registr
 		fit = elsewhere
 	}
 	if len(fit) == 0 {
-		return registry.Engine{}, false
+		return artifact.Engine{}, false
 	}
 	return fit[0], true
 }
@@ -36,13 +37,13 @@ func (h Host) counterpart(e registry.Engine, engines []registry.Engine) (registr
 // Host is this machine, and the toolchains that it has for the engines of a release.
 type Host struct {
 	Tools   run.Tools
-	Node    registry.Node
+	Node    artifact.Node
 	lacking map[string]error // why toolchains of the release's engines cannot be had here
 }
 
 // openHost opens ONNX Runtime, and the toolchains of the engines that this machine would run if it had
 // them. One that cannot be had here is a runtime that the machine lacks.
-func openHost(ctx context.Context, env *run.Env, release registry.Release) (Host, error) {
+func openHost(ctx context.Context, env *run.Env, release artifact.Release) (Host, error) {
 	found := make(run.Tools)
 	if err := found.Open(ctx, env, run.OnnxRuntime); err != nil {
 		return Host{}, err
@@ -72,7 +73,7 @@ func openHost(ctx context.Context, env *run.Env, release registry.Release) (Host
 }
 
 // choose keeps the engines whose target the machine meets. Errors: CodeWrongNode if it meets none.
-func (h Host) choose(release registry.Release) ([]run.Candidate, []SkippedEngine, error) {
+func (h Host) choose(release artifact.Release) ([]run.Candidate, []SkippedEngine, error) {
 	var candidates []run.Candidate
 	var skipped []SkippedEngine
 	for _, e := range release.Engines {
@@ -96,25 +97,25 @@ func (h Host) choose(release registry.Release) ([]run.Candidate, []SkippedEngine
 }
 
 // toolOf gives the tool that runs an engine here, or why it does not run here.
-func (h Host) toolOf(e registry.Engine) (run.Tool, *SkippedEngine) {
+func (h Host) toolOf(e artifact.Engine) (run.Tool, *SkippedEngine) {
 	if lacks := e.Target.Match(h.Node, h.Node.Runtime()); len(lacks) > 0 {
 		return run.Tool{}, &SkippedEngine{e.Label(), lacks, h.why(e)}
 	}
 	found, ok := h.Tools[e.Toolchain.Name]
 	if !ok || found.Profile.CompileOnly {
-		return run.Tool{}, &SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}, h.why(e)}
+		return run.Tool{}, &SkippedEngine{e.Label(), []artifact.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}, h.why(e)}
 	}
 	return found, nil
 }
 
 // machineMeets reports whether this machine meets a target, whatever runtimes it has.
-func (h Host) machineMeets(t registry.Target) bool {
+func (h Host) machineMeets(t artifact.Target) bool {
 	t.Runtimes = nil
 	return len(t.Match(h.Node, h.Node.Runtime())) == 0
 }
 
 // why says why the toolchain of an engine cannot be had here; empty if it can, or was not tried.
-func (h Host) why(e registry.Engine) string {
+func (h Host) why(e artifact.Engine) string {
 	if err := h.lacking[e.Toolchain.Name]; err != nil {
 		return registry.PlainText(err.Error())
 	}

@@ -14,6 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/performance"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -95,7 +97,7 @@ type measured struct {
 	beside  map[string]compared
 	budget  time.Duration
 	took    time.Duration    // of all that was measured
-	fitness registry.Fitness // of the machine meanwhile
+	fitness evidence.Fitness // of the machine meanwhile
 }
 
 // add notes the timings of a run.
@@ -105,7 +107,7 @@ func (m measured) add(results []toolchain.EngineResult) {
 	}
 }
 
-func (m measured) latency(id string) registry.Latency {
+func (m measured) latency(id string) evidence.Latency {
 	return performance.Summarize(m.timings[id], EngineBatch)
 }
 
@@ -136,13 +138,13 @@ func latencies(ctx context.Context, v Session, outputs RunOutputs) (measured, er
 
 // fitnessFor is what the machine did while the latency of an engine was measured, and whether the
 // times are those of its target.
-func (m measured) fitnessFor(c run.Candidate, node registry.Node, ran []registry.ProviderShare) registry.Fitness {
+func (m measured) fitnessFor(c run.Candidate, node artifact.Node, ran []evidence.ProviderShare) evidence.Fitness {
 	f := m.fitness
 	switch {
-	case slices.Contains(node.Notes, registry.NoteEmulated):
+	case slices.Contains(node.Notes, artifact.NoteEmulated):
 		f.Emulated = "the processor of this machine is emulated"
 	case len(c.Engine.Providers) > 0 && c.Engine.Providers[0].Name != cpuProvider && len(ran) > 0 &&
-		!slices.ContainsFunc(ran, func(p registry.ProviderShare) bool { return p.Name != cpuProvider }):
+		!slices.ContainsFunc(ran, func(p evidence.ProviderShare) bool { return p.Name != cpuProvider }):
 		f.Emulated = "the engine is for " + c.Engine.Providers[0].Name + ", and " + cpuProvider + " ran all of it"
 	}
 	return f

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -44,21 +45,21 @@ func TestTimingOfAVerification(t *testing.T) {
 // Times are not those of a target where the processor is emulated, or where the processor ran what was meant for a device.
 func TestFitnessFor(t *testing.T) {
 	t.Parallel()
-	providers := func(names ...string) (all []registry.Provider) {
+	providers := func(names ...string) (all []artifact.Provider) {
 		for _, n := range names {
-			all = append(all, registry.Provider{Name: n})
+			all = append(all, artifact.Provider{Name: n})
 		}
 		return all
 	}
-	shares := func(names ...string) (all []registry.ProviderShare) {
+	shares := func(names ...string) (all []evidence.ProviderShare) {
 		for _, n := range names {
-			all = append(all, registry.ProviderShare{Name: n})
+			all = append(all, evidence.ProviderShare{Name: n})
 		}
 		return all
 	}
 	for name, c := range map[string]struct {
-		providers []registry.Provider
-		ran       []registry.ProviderShare
+		providers []artifact.Provider
+		ran       []evidence.ProviderShare
 		notes     []string
 		want      string // part of it
 	}{
@@ -67,12 +68,12 @@ func TestFitnessFor(t *testing.T) {
 		"of a device, which ran it":      {providers("CUDA", cpuProvider), shares("CUDA", cpuProvider), nil, ""},
 		"of a device, which ran nothing": {providers("CUDA", cpuProvider), shares(cpuProvider), nil, "the engine is for CUDA"},
 		"of a device, nothing is known":  {providers("CUDA"), nil, nil, ""},
-		"emulated":                       {nil, nil, []string{registry.NoteEmulated}, "emulated"},
+		"emulated":                       {nil, nil, []string{artifact.NoteEmulated}, "emulated"},
 		"another note":                   {nil, nil, []string{"other"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := measured{}.fitnessFor(run.Candidate{Engine: registry.Engine{Providers: c.providers}}, registry.Node{Notes: c.notes}, c.ran)
+			got := measured{}.fitnessFor(run.Candidate{Engine: artifact.Engine{Providers: c.providers}}, artifact.Node{Notes: c.notes}, c.ran)
 			if (got.Emulated == "") != (c.want == "") || !strings.Contains(got.Emulated, c.want) {
 				t.Errorf("got %q, want %q", got.Emulated, c.want)
 			}

@@ -9,6 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -22,7 +24,7 @@ const plainCases = 32
 // engine fails, unless the profile says that nodes keep to it; where it could not be judged, an
 // engine that passes so far is undecided.
 func checkPlainLoad(ctx context.Context, v Session, c run.Candidate, left *extra,
-	whole map[string]tensor.Result, passes bool) (made *registry.PlainLoad, against validators.Findings, err error) {
+	whole map[string]tensor.Result, passes bool) (made *evidence.PlainLoad, against validators.Findings, err error) {
 	if c.Engine.Load == nil {
 		return nil, nil, nil
 	}
@@ -40,11 +42,11 @@ func checkPlainLoad(ctx context.Context, v Session, c run.Candidate, left *extra
 	}
 	switch trial := validators.TrialOf(validators.TrialPlainLoad); {
 	case c.Engine.Load.Required:
-	case found.Verdict == registry.VerdictUndecided && passes:
-		against = validators.Undecided(registry.Reason{Code: validators.ReasonNotRun,
+	case found.Verdict == evidence.VerdictUndecided && passes:
+		against = validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun,
 			Message: "a plain load of the engine, without its load profile, was not judged: " + found.Message})
-	case found.Verdict == registry.VerdictFail:
-		against = validators.Failed(registry.Reason{Code: trial.Code, Message: fmt.Sprintf(
+	case found.Verdict == evidence.VerdictFail:
+		against = validators.Failed(evidence.Reason{Code: trial.Code, Message: fmt.Sprintf(
 			"%s: %s: say required: true under load if all nodes load it with the profile",
 			trial.Words, found.Message)})
 	}
@@ -53,7 +55,7 @@ func checkPlainLoad(ctx context.Context, v Session, c run.Candidate, left *extra
 
 // plainLoad runs samples of the cases with the runtime's own defaults, each in a process of its own: those on which earlier reports
 // of the engine failed, and a random one. So an engine that failed by a draw does not pass by the next.
-func plainLoad(ctx context.Context, v Session, c run.Candidate, left *extra, whole map[string]tensor.Result) (found registry.PlainLoad, err error) {
+func plainLoad(ctx context.Context, v Session, c run.Candidate, left *extra, whole map[string]tensor.Result) (found evidence.PlainLoad, err error) {
 	samples := append(failedSamples(v, c), run.SpreadOver(v.Cases.Set.Count, v.copies, plainCases, draw(v)))
 	cases := 0
 	for i, sample := range samples {
@@ -61,11 +63,11 @@ func plainLoad(ctx context.Context, v Session, c run.Candidate, left *extra, who
 		found, err = plainLoadOf(ctx, v, c, left, sample, filepath.Join(v.Scratch, fmt.Sprintf("plain-%s-%d", c.ID, i)), whole)
 		cases += found.Cases
 		found.Cases = cases
-		if err != nil || found.Verdict != registry.VerdictPass {
+		if err != nil || found.Verdict != evidence.VerdictPass {
 			if i < len(samples)-1 {
 				found.Message = "on the cases on which it failed before: " + found.Message
 			}
-			if found.Verdict == registry.VerdictFail {
+			if found.Verdict == evidence.VerdictFail {
 				found.Drawn = sample
 			}
 			break
@@ -78,13 +80,13 @@ func plainLoad(ctx context.Context, v Session, c run.Candidate, left *extra, who
 // limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
 // counts against the engine, since it ran here a moment before; time and memory that are used up do not.
 func plainLoadOf(ctx context.Context, v Session, c run.Candidate, left *extra, sample []int, dir string,
-	whole map[string]tensor.Result) (registry.PlainLoad, error) {
+	whole map[string]tensor.Result) (evidence.PlainLoad, error) {
 	picked := run.RowsIn(v.Cases.Set.Shards, sample)
 	var inputs []toolchain.Input
 	for _, of := range picked {
 		input, err := plainInput(v, of, dir)
 		if err != nil {
-			return registry.PlainLoad{}, err
+			return evidence.PlainLoad{}, err
 		}
 		inputs = append(inputs, input)
 	}
@@ -93,11 +95,11 @@ func plainLoadOf(ctx context.Context, v Session, c run.Candidate, left *extra, s
 	execution.Job.Machine, execution.Job.Inputs = run.Machine(v.Node), inputs
 	execution.AddCandidate(c)
 	shards := run.ShardsOf(picked)
-	found := registry.PlainLoad{Cases: len(sample)}
+	found := evidence.PlainLoad{Cases: len(sample)}
 	if err := left.do(ctx, &execution, filepath.Join(dir, "run")); err != nil {
-		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
+		found.Verdict, found.Message = evidence.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
 		if registry.HasCode(err, registry.CodeUnavailable) {
-			found.Verdict = registry.VerdictUndecided // it was not run, or stopped for its time or memory
+			found.Verdict = evidence.VerdictUndecided // it was not run, or stopped for its time or memory
 		}
 		return found, context.Cause(ctx)
 	}
@@ -108,10 +110,10 @@ func plainLoadOf(ctx context.Context, v Session, c run.Candidate, left *extra, s
 
 // judgePlain compares the outputs of a plain load with the golden outputs.
 func judgePlain(ctx context.Context, v Session, c run.Candidate, dir string,
-	shards []registry.Shard, whole map[string]tensor.Result) (registry.Verdict, string, error) {
+	shards []artifact.Shard, whole map[string]tensor.Result) (evidence.Verdict, string, error) {
 	compared, err := comparisonOfSome(ctx, v, c.Engine.Precision)
 	if err != nil {
-		return registry.VerdictUndecided, "", err
+		return evidence.VerdictUndecided, "", err
 	}
 	compared.Engine = filepath.Join(dir, "run", "outputs", c.ID)
 	return judgeSome(ctx, v, c, someOf(compared, dir, shards), whole)

@@ -8,7 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestLostCasesOfALoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	lost := run.Material{Dir: dir, Set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}
+	lost := run.Material{Dir: dir, Set: &artifact.CaseSet{Count: 2, Shards: []artifact.Shard{{File: "lost.safetensors", Count: 2}}}}
 	v := Session{Env: &run.Env{}, Scratch: dir, Fetched: Fetched{Expected: Expected{Cases: lost}}}
 	if _, err := plainLoad(t.Context(), v, run.Candidate{}, &extra{}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want that the file does not exist", err)
@@ -35,7 +35,7 @@ func TestPlainLoadOfHalf(t *testing.T) {
 	if err := cases.WriteShard(filepath.Join(dir, shard), map[string]tensor.Tensor{"x": x}); err != nil {
 		t.Fatal(err)
 	}
-	set := &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: shard, Count: 2}}}
+	set := &artifact.CaseSet{Count: 2, Shards: []artifact.Shard{{File: shard, Count: 2}}}
 	v := Session{Env: &run.Env{}, Scratch: t.TempDir(), Fetched: Fetched{Expected: Expected{Cases: run.Material{Dir: dir, Set: set}, Golden: run.Material{Dir: t.TempDir(), Set: set}}}}
 	if load, err := plainLoad(t.Context(), v, run.Candidate{}, &extra{}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("load %+v, error %v; want that the golden outputs do not exist", load, err)

@@ -8,7 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/performance"
 )
 
@@ -24,7 +24,7 @@ const (
 // compared is an engine's latency against that of the engine that it would replace, or why that
 // is not known. The zero compared has nothing to compare with.
 type compared struct {
-	ratio *registry.LatencyRatio
+	ratio *evidence.LatencyRatio
 	fault string
 }
 
@@ -62,7 +62,7 @@ func compareLatency(ctx context.Context, v Session, c run.Candidate, outputs Run
 		}
 	}
 	r := performance.Ratio(performance.Blocks{Engine: before, Current: after, First: first, Second: second}, v.Limits.Confidence)
-	r.Environment, r.Release, r.Engine = v.next.environment, registry.NewDigestSet(v.next.release), registry.NewDigestSet(was.Engine.Digest)
+	r.Environment, r.Release, r.Engine = v.next.environment, evidence.NewDigestSet(v.next.release), evidence.NewDigestSet(was.Engine.Digest)
 	return compared{ratio: &r}, nil
 }
 

@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -14,7 +15,7 @@ func TestCompareLatencyIsNotAskedFor(t *testing.T) {
 	c := run.Candidate{ID: "engine-0"}
 	v := Session{Scratch: t.TempDir(), Fetched: Fetched{current: map[string]replaced{c.Engine.Label(): {}},
 		Expected: Expected{Limits: validators.Limits{V: validators.LimitsVersion},
-			Cases: run.Material{Dir: t.TempDir(), Set: &registry.CaseSet{Count: 2, Shards: []registry.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
+			Cases: run.Material{Dir: t.TempDir(), Set: &artifact.CaseSet{Count: 2, Shards: []artifact.Shard{{File: "lost.safetensors", Count: 2}}}}}}}
 	if found, err := compareLatency(t.Context(), v, c, RunOutputs{}); err != nil || found.ratio != nil || found.fault != "" {
 		t.Errorf("compared %+v, error %v; want nothing", found, err)
 	}
@@ -26,7 +27,7 @@ func TestNoteOfARatio(t *testing.T) {
 	if got := (compared{fault: "too noisy"}).note(); got != "too noisy" {
 		t.Errorf("got %q", got)
 	}
-	if got, want := (compared{ratio: &registry.LatencyRatio{Ratio: 1.1, Low: 0.95, High: 1.25}}).note(), "+10.0 %, between -5.0 and +25.0"; got != want {
+	if got, want := (compared{ratio: &evidence.LatencyRatio{Ratio: 1.1, Low: 0.95, High: 1.25}}).note(), "+10.0 %, between -5.0 and +25.0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/performance"
@@ -24,26 +27,26 @@ import (
 const reasonShape = "shape"
 
 // head is what every report says about what was found since a beginning.
-func head(v Session, c run.Candidate, began Beginning) registry.ReportHead {
-	return registry.ReportHead{
-		StartedOn: began.StartedOn, FinishedOn: v.Env.Time().UTC(), History: registry.NewDigestSet(began.History),
-		Limits: registry.NewDigestSet(v.Release.Limits), Sources: registry.NewDigestSet(v.Release.Sources),
-		Reference: registry.NewDigestSet(v.Reference.Ref.Digest),
+func head(v Session, c run.Candidate, began Beginning) evidence.ReportHead {
+	return evidence.ReportHead{
+		StartedOn: began.StartedOn, FinishedOn: v.Env.Time().UTC(), History: evidence.NewDigestSet(began.History),
+		Limits: evidence.NewDigestSet(v.Release.Limits), Sources: evidence.NewDigestSet(v.Release.Sources),
+		Reference: evidence.NewDigestSet(v.Reference.Ref.Digest),
 		Node:      v.Node,
-		Runtime: registry.RuntimeUsed{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version,
-			Library: registry.NewDigestSet(cmp.Or(c.Tool.Identity.LibraryDigest, c.Tool.Identity.Lock)), Host: hostPackages(c.Tool.Identity)},
-		Settings: registry.SettingsOf(c.Engine.Load),
+		Runtime: evidence.RuntimeUsed{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version,
+			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Identity.LibraryDigest, c.Tool.Identity.Lock)), Host: hostPackages(c.Tool.Identity)},
+		Settings: evidence.SettingsOf(c.Engine.Load),
 		Tool:     v.Env.Tool,
 	}
 }
 
 // hostPackages are those of a Python that mlpromote did not install; nil for an install from a lock file, for an image, and
 // for a compiler that a manifest describes.
-func hostPackages(tool toolchain.Identity) *registry.HostPackages {
+func hostPackages(tool toolchain.Identity) *evidence.HostPackages {
 	if !tool.Adopted || tool.Image != "" || len(tool.Versions) == 0 {
 		return nil
 	}
-	return &registry.HostPackages{Packages: registry.NewDigestSet(tool.Lock), Versions: tool.Versions}
+	return &evidence.HostPackages{Packages: evidence.NewDigestSet(tool.Lock), Versions: tool.Versions}
 }
 
 // foundOut is what was found of an engine beside its report.
@@ -56,11 +59,11 @@ type foundOut struct {
 // Parity compares the outputs of a candidate with the reference's. Outputs that cannot
 // be compared at all, because their shape or dtype differs, are a failure and no error. It also returns
 // what was found of each output, and of each case.
-func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (registry.ParityReport, foundOut, error) {
+func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (evidence.ParityReport, foundOut, error) {
 	var out foundOut
 	limits := v.Limits.Precisions[c.Engine.Precision].Outputs
-	report := registry.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)),
-		Outputs: make(map[string]registry.OutputFigures)}
+	report := evidence.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)),
+		Outputs: make(map[string]evidence.OutputFigures)}
 	report.Cases = casesRun(v)
 	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.ID),
 		c.Engine.Providers), outputs.earlier[c.ID]
@@ -69,18 +72,18 @@ func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs)
 	found, err := parity.Compare(ctx, run)
 	switch {
 	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
-		out.against = validators.Failed(registry.Reason{Code: reasonShape,
+		out.against = validators.Failed(evidence.Reason{Code: reasonShape,
 			Message: err.Error() + ": the engine has another interface than the reference"})
 	case ctx.Err() != nil:
-		return registry.ParityReport{}, out, ctx.Err()
+		return evidence.ParityReport{}, out, ctx.Err()
 	case err != nil:
-		return registry.ParityReport{}, out, cases.TensorError(err)
+		return evidence.ParityReport{}, out, cases.TensorError(err)
 	default:
 		for _, output := range v.Iface.Outputs {
 			compared := found.Outputs[output.Name]
 			figures := parity.Figures(string(output.DType), compared)
 			figures.Kind, figures.Few = string(output.Kind), output.Few()
-			if prefix := registry.Figure(compared.Prefix); output.Kind == validators.KindTokens && compared.Top1Rows > 0 {
+			if prefix := evidence.Figure(compared.Prefix); output.Kind == validators.KindTokens && compared.Top1Rows > 0 {
 				figures.Prefix = &prefix
 			}
 			report.Outputs[output.Name] = figures
@@ -106,7 +109,7 @@ func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs)
 // judgeOutputs judges what was found by the limits, and writes it into the report. It returns the file
 // of per-case figures that the report names, and why the engine does not pass.
 func judgeOutputs(ctx context.Context, v Session, c run.Candidate, found parity.Result,
-	fault string, outputs RunOutputs, report *registry.ParityReport) ([]byte, validators.Findings, error) {
+	fault string, outputs RunOutputs, report *evidence.ParityReport) ([]byte, validators.Findings, error) {
 	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures,
 		Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault, Attempts: 1 + failures(v, c)}
 	var err error
@@ -114,30 +117,30 @@ func judgeOutputs(ctx context.Context, v Session, c run.Candidate, found parity.
 		return nil, nil, err
 	}
 	if measured.Current != nil {
-		report.Current = &registry.CurrentAccuracy{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
-			Engine: registry.NewDigestSet(v.current[c.Engine.Label()].Engine.Digest), Accuracy: *measured.Current}
+		report.Current = &evidence.CurrentAccuracy{Environment: v.next.environment, Release: evidence.NewDigestSet(v.next.release),
+			Engine: evidence.NewDigestSet(v.current[c.Engine.Label()].Engine.Digest), Accuracy: *measured.Current}
 	}
 	judged := v.Limits.Judge(c.Engine.Precision, measured)
 	report.Rules, report.Attempts = v.Limits.V, measured.Attempts
-	report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
+	report.Checks, report.Confidence, report.Slices = judged.Checks, evidence.Figure(judged.Confidence), judged.Slices
 	figures, leftOut, err := found.Each.Marshal()
 	if err != nil {
 		return nil, nil, cases.TensorError(err)
 	}
-	report.CaseFigures = registry.NameCaseFigures(figures, leftOut)
+	report.CaseFigures = evidence.NameCaseFigures(figures, leftOut)
 	return figures, judged.Found, nil
 }
 
 // casesRun is the cases of the release, of which none ran yet.
-func casesRun(v Session) registry.CasesRun {
-	return registry.CasesRun{
-		Digest: registry.NewDigestSet(v.Cases.Ref.Digest), Golden: registry.NewDigestSet(v.Golden.Ref.Digest),
+func casesRun(v Session) evidence.CasesRun {
+	return evidence.CasesRun{
+		Digest: evidence.NewDigestSet(v.Cases.Ref.Digest), Golden: evidence.NewDigestSet(v.Golden.Ref.Digest),
 		Count: v.Cases.Set.Count, Origin: v.Cases.Set.Origin, Labelled: v.Cases.Set.Labels != "",
 	}
 }
 
 // withOptions adds to the providers that ran an engine the options that were set for them.
-func withOptions(shares []registry.ProviderShare, declared []registry.Provider) []registry.ProviderShare {
+func withOptions(shares []evidence.ProviderShare, declared []artifact.Provider) []evidence.ProviderShare {
 	for i := range shares {
 		for _, p := range declared {
 			if p.Name == shares[i].Name {
@@ -187,9 +190,9 @@ func seedOf(d registry.Digest) uint64 {
 }
 
 // performanceOf reports the latencies of a candidate, and judges them where limits ask.
-func performanceOf(v Session, c run.Candidate, outputs RunOutputs, latencies measured) registry.PerformanceReport {
+func performanceOf(v Session, c run.Candidate, outputs RunOutputs, latencies measured) evidence.PerformanceReport {
 	reference := latencies.latency(run.ReferenceID)
-	report := registry.PerformanceReport{
+	report := evidence.PerformanceReport{
 		ReportHead: head(v, c, v.Began), Latency: latencies.latency(c.ID),
 		Warmup: TimingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.ID],
 		BudgetNs: latencies.budget.Nanoseconds(), TookNs: latencies.took.Nanoseconds()}
@@ -218,31 +221,31 @@ func above(timings []int64, limit time.Duration) int {
 
 // report signs and attaches what was found: the numbers for policy, and a summary
 // for other tools.
-func report(ctx context.Context, v Session, e registry.Engine, found VerifiedEngine) (err error) {
+func report(ctx context.Context, v Session, e artifact.Engine, found VerifiedEngine) (err error) {
 	done := v.Env.Step("attach reports of " + e.Label())
 	defer func() { done(string(found.Parity.Verdict), err) }()
-	about := registry.StatementSubject{Name: v.Release.Model, Digest: registry.NewDigestSet(e.Digest)}
+	about := evidence.StatementSubject{Name: v.Release.Model, Digest: evidence.NewDigestSet(e.Digest)}
 	found.Parity.Reasons, found.Performance.Reasons = plainReasons(found.Parity.Reasons), plainReasons(found.Performance.Reasons)
 	found.Parity.Consistency = plainConsistency(found.Parity.Consistency)
-	to := registry.Attachment{Environment: v.Environment,
+	to := api.Attachment{Environment: v.Environment,
 		Model: v.Release.Model, Release: v.Release.Digest, Subject: e.Digest}
 	for _, predicate := range []struct {
 		kind string
 		body any
 	}{
-		{registry.PredicateTestResult, summary(v, found)},
-		{registry.PredicatePerformance, found.Performance},
-		{registry.PredicateParity, found.Parity},
+		{evidence.PredicateTestResult, summary(v, found)},
+		{evidence.PredicatePerformance, found.Performance},
+		{evidence.PredicateParity, found.Parity},
 	} {
 		to.Figures = nil
-		if predicate.kind == registry.PredicateParity {
+		if predicate.kind == evidence.PredicateParity {
 			to.Figures = found.figures
 		}
-		statement, err := registry.NewStatement(predicate.kind, predicate.body, about)
+		statement, err := evidence.NewStatement(predicate.kind, predicate.body, about)
 		if err != nil {
 			return err
 		}
-		if err := v.Env.Attach(ctx, registry.RoleVerifier, statement, to); err != nil {
+		if err := v.Env.Attach(ctx, evidence.RoleVerifier, statement, to); err != nil {
 			return err
 		}
 	}
@@ -251,7 +254,7 @@ func report(ctx context.Context, v Session, e registry.Engine, found VerifiedEng
 
 // plainReasons are reasons as evidence may have them: they name outputs as the model does,
 // and can quote what a tool said.
-func plainReasons(reasons []registry.Reason) []registry.Reason {
+func plainReasons(reasons []evidence.Reason) []evidence.Reason {
 	plain := slices.Clone(reasons)
 	for i := range plain {
 		for _, text := range []*string{&plain[i].Message, &plain[i].Code, &plain[i].Output, &plain[i].Figure} {
@@ -295,7 +298,7 @@ func summary(v Session, e VerifiedEngine) TestResult {
 	return result
 }
 
-func testName(r registry.Reason) string {
+func testName(r evidence.Reason) string {
 	if r.Output != "" {
 		return "parity/" + r.Output
 	}

@@ -12,6 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -60,7 +62,7 @@ func (r rerun) judge(ctx context.Context, v Session, c run.Candidate, outputs st
 	}
 	compared.Engine = dir
 	verdict, message, err := judgeSome(ctx, v, c, someOf(compared, r.dir, run.ShardsOf(r.picked)), whole)
-	if err != nil || verdict != registry.VerdictFail {
+	if err != nil || verdict != evidence.VerdictFail {
 		return "", err
 	}
 	return fmt.Sprintf("against what the reference model computes here, for %s that were drawn: %s",
@@ -76,20 +78,20 @@ func countRows(picked []run.SomeRows) (n int) {
 
 // someOf is a comparison of the cases in these shards, whose golden outputs and inputs are in the folders golden and cases below dir. Labels
 // are of the whole set.
-func someOf(compared parity.Run, dir string, shards []registry.Shard) parity.Run {
+func someOf(compared parity.Run, dir string, shards []artifact.Shard) parity.Run {
 	compared.Golden, compared.Shards, compared.Labels = filepath.Join(dir, "golden"), shards, parity.Labels{}
 	compared.Masks.Dir, compared.Masks.Shards = filepath.Join(dir, "cases"), shards
 	return compared
 }
 
 // judgeSome compares outputs of some cases, and judges them by what the limits say of so few.
-func judgeSome(ctx context.Context, v Session, c run.Candidate, compared parity.Run, whole map[string]tensor.Result) (registry.Verdict, string, error) {
+func judgeSome(ctx context.Context, v Session, c run.Candidate, compared parity.Run, whole map[string]tensor.Result) (evidence.Verdict, string, error) {
 	result, err := parity.Compare(ctx, compared)
 	if errors.Is(err, tensor.ErrMismatch) {
-		return registry.VerdictFail, registry.PlainText(err.Error()), nil
+		return evidence.VerdictFail, registry.PlainText(err.Error()), nil
 	}
 	if err != nil {
-		return registry.VerdictUndecided, "", err
+		return evidence.VerdictUndecided, "", err
 	}
 	judged := v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: result.Outputs, Whole: whole, Cases: result.Cases})
 	var said []string

@@ -1,12 +1,16 @@
 package verify
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+)
 
 // Sensitivity is what int8 costs an engine that does not keep its limits, and what to do
 // about it.
 type Sensitivity struct {
 	Variant string                 `json:"variant"`
-	SNRdB   registry.Figure        `json:"snrDb"` // of the outputs with everything quantized; it and those of Nodes are what ONNX Runtime computes
+	SNRdB   evidence.Figure        `json:"snrDb"` // of the outputs with everything quantized; it and those of Nodes are what ONNX Runtime computes
 	Nodes   []GraphNodeSensitivity `json:"nodes"` // costliest first
 	Of      int                    `json:"of"`    // nodes that could be quantized; at most as many were tried
 	// Unfinished is true where the time ran out: nodes are missing, or Exclude is, or it is
@@ -28,7 +32,7 @@ type Sensitivity struct {
 type GraphNodeSensitivity struct {
 	Node     string          `json:"node"`
 	Operator string          `json:"operator"`
-	SNRdB    registry.Figure `json:"snrDb"`
+	SNRdB    evidence.Figure `json:"snrDb"`
 }
 
 // SlowEngine is an engine that takes at least farSlower times as long on a machine as the fastest
@@ -45,8 +49,8 @@ type SlowEngine struct {
 // Result is what this machine found out about a release.
 type Result struct {
 	Ref     registry.Ref     `json:"-"`
-	Release registry.Release `json:"release"`
-	Node    registry.Node    `json:"node"`
+	Release artifact.Release `json:"release"`
+	Node    artifact.Node    `json:"node"`
 	Engines []VerifiedEngine `json:"engines"`
 	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
 	// Slow are engines that take far longer here than one in fp32.
@@ -57,8 +61,8 @@ type Result struct {
 type VerifiedEngine struct {
 	Label       string                     `json:"label"`
 	Digest      registry.Digest            `json:"digest"`
-	Parity      registry.ParityReport      `json:"parity"`
-	Performance registry.PerformanceReport `json:"performance"`
+	Parity      evidence.ParityReport      `json:"parity"`
+	Performance evidence.PerformanceReport `json:"performance"`
 	// Sensitivity is there for an int8 engine that failed, where it could be found out.
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 
@@ -69,7 +73,7 @@ type VerifiedEngine struct {
 // SkippedEngine is an engine that did not run here, and why.
 type SkippedEngine struct {
 	Label      string              `json:"label"`
-	Mismatches []registry.Mismatch `json:"mismatches"`
+	Mismatches []artifact.Mismatch `json:"mismatches"`
 	Reason     string              `json:"reason,omitempty"` // why its toolchain cannot be had here, if so
 }
 
@@ -85,6 +89,6 @@ func (s SkippedEngine) String() string {
 // passes reports whether an engine computes what the reference computes, and is as fast as its limits
 // ask; without a limit on its times, they are only recorded.
 func (e VerifiedEngine) passes() bool {
-	fast := e.Performance.Verdict == registry.VerdictPass || e.Performance.Verdict == registry.VerdictRecorded
-	return fast && e.Parity.Verdict == registry.VerdictPass
+	fast := e.Performance.Verdict == evidence.VerdictPass || e.Performance.Verdict == evidence.VerdictRecorded
+	return fast && e.Parity.Verdict == evidence.VerdictPass
 }

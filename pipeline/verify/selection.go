@@ -8,6 +8,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Open brings what it needs to run one engine of a release here, and the reference model with its cases.
@@ -29,7 +31,7 @@ func Open(ctx context.Context, env *run.Env, ref registry.Ref, name, scratch str
 		return Session{}, run.Candidate{}, err
 	}
 	of := release
-	of.Engines = []registry.Engine{engine}
+	of.Engines = []artifact.Engine{engine}
 	here, err := openHost(ctx, env, of)
 	if err != nil {
 		return Session{}, run.Candidate{}, err
@@ -66,8 +68,8 @@ func (f fetcher) one(ctx context.Context, c run.Candidate) (got Fetched, err err
 }
 
 // chooseEngine finds the engine that a name means.
-func chooseEngine(r registry.Release, claims []registry.Claim, name string) (registry.Engine, error) {
-	var found []registry.Engine
+func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (artifact.Engine, error) {
+	var found []artifact.Engine
 	var labels []string
 	for _, e := range r.Engines {
 		labels = append(labels, e.Label())
@@ -76,37 +78,37 @@ func chooseEngine(r registry.Release, claims []registry.Claim, name string) (reg
 		}
 	}
 	if len(found) > 1 && name == "" {
-		found = slices.DeleteFunc(slices.Clone(found), func(e registry.Engine) bool {
+		found = slices.DeleteFunc(slices.Clone(found), func(e artifact.Engine) bool {
 			report, ok := NewestParity(r, claims, e.Digest)
-			return !ok || report.Verdict == registry.VerdictPass
+			return !ok || report.Verdict == evidence.VerdictPass
 		})
 	}
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case name == "":
-		return registry.Engine{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s %s has %s: say which one is meant", r.Model, r.Tag(),
+		return artifact.Engine{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s %s has %s: say which one is meant", r.Model, r.Tag(),
 			registry.Count(len(r.Engines), "engine")),
 			"add --engine with one of %s", strings.Join(labels, ", "))
 	case len(found) == 0:
-		return registry.Engine{}, registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name,
+		return artifact.Engine{}, registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name,
 			strings.Join(labels, ", "))
 	}
 	var digests []string
 	for _, e := range found {
 		digests = append(digests, e.Label()+" "+e.Digest.String())
 	}
-	return registry.Engine{}, registry.Errorf(registry.CodeInvalid, "%s of %s %s means %s: name one by its label or digest: %s",
+	return artifact.Engine{}, registry.Errorf(registry.CodeInvalid, "%s of %s %s means %s: name one by its label or digest: %s",
 		name, r.Model, r.Tag(), registry.Count(len(found), "engine"), strings.Join(digests, ", "))
 }
 
 // NewestParity reads the newest parity report of a trusted verifier about an engine.
-func NewestParity(r registry.Release, claims []registry.Claim, engine registry.Digest) (newest registry.ParityReport, ok bool) {
+func NewestParity(r artifact.Release, claims []evidence.Claim, engine registry.Digest) (newest evidence.ParityReport, ok bool) {
 	var when time.Time
-	counted, _ := registry.Accept(r, claims)
+	counted, _ := evidence.Accept(r, claims)
 	for _, c := range counted {
-		var report registry.ParityReport
-		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateParity || registry.DecodeSigned(c.Statement.Predicate,
+		var report evidence.ParityReport
+		if c.Subject != engine || c.Statement.PredicateType != evidence.PredicateParity || registry.DecodeSigned(c.Statement.Predicate,
 			&report) != nil {
 			continue
 		}

@@ -7,29 +7,32 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // enginesOf is a release with an engine for each target and variant.
-func enginesOf(labels ...[2]string) registry.Release {
-	r := registry.Release{Model: "a/b", Version: "1.0.0", Digest: digest.FromString("release")}
+func enginesOf(labels ...[2]string) artifact.Release {
+	r := artifact.Release{Model: "a/b", Version: "1.0.0", Digest: digest.FromString("release")}
 	for _, l := range labels {
-		r.Engines = append(r.Engines, registry.Engine{Digest: digest.FromString(l[0] + l[1]), Target: registry.Target{Name: l[0]}, Variant: l[1]})
+		r.Engines = append(r.Engines, artifact.Engine{Digest: digest.FromString(l[0] + l[1]), Target: artifact.Target{Name: l[0]}, Variant: l[1]})
 	}
 	return r
 }
 
 // reported is a parity report of a trusted verifier, changed by edit.
-func reported(t *testing.T, engine registry.Digest, verdict registry.Verdict, minute int, edit func(*registry.Claim)) registry.Claim {
+func reported(t *testing.T, engine registry.Digest, verdict evidence.Verdict, minute int, edit func(*evidence.Claim)) evidence.Claim {
 	t.Helper()
-	predicate, err := json.Marshal(registry.ParityReport{ReportHead: registry.ReportHead{Verdict: verdict,
+	predicate, err := json.Marshal(evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: verdict,
 		FinishedOn: time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := registry.Claim{Bundle: digest.FromBytes(predicate), Subject: engine, Key: registry.KeyTrusted, Roles: []registry.Role{registry.RoleVerifier},
-		Statement: registry.Statement{Type: registry.StatementType, PredicateType: registry.PredicateParity, Predicate: predicate,
-			Subject: []registry.StatementSubject{{Digest: registry.NewDigestSet(engine)}}}}
+	c := evidence.Claim{Bundle: digest.FromBytes(predicate), Subject: engine, Key: evidence.KeyTrusted, Roles: []evidence.Role{evidence.RoleVerifier},
+		Statement: evidence.Statement{Type: evidence.StatementType, PredicateType: evidence.PredicateParity, Predicate: predicate,
+			Subject: []evidence.StatementSubject{{Digest: evidence.NewDigestSet(engine)}}}}
 	if edit != nil {
 		edit(&c)
 	}
@@ -41,25 +44,25 @@ func TestNewestParity(t *testing.T) {
 	t.Parallel()
 	r := enginesOf([2]string{"x", "fp32"}, [2]string{"x", "int8"})
 	of, other := r.Engines[0].Digest, r.Engines[1].Digest
-	pass := func(minute int) registry.Claim { return reported(t, of, registry.VerdictPass, minute, nil) }
-	fail := func(minute int) registry.Claim { return reported(t, of, registry.VerdictFail, minute, nil) }
+	pass := func(minute int) evidence.Claim { return reported(t, of, evidence.VerdictPass, minute, nil) }
+	fail := func(minute int) evidence.Claim { return reported(t, of, evidence.VerdictFail, minute, nil) }
 	for name, c := range map[string]struct {
-		claims []registry.Claim
-		want   registry.Verdict // empty: none
+		claims []evidence.Claim
+		want   evidence.Verdict // empty: none
 	}{
 		"none":                   {nil, ""},
-		"one":                    {[]registry.Claim{fail(1)}, registry.VerdictFail},
-		"the newest is last":     {[]registry.Claim{fail(1), pass(2)}, registry.VerdictPass},
-		"the newest is first":    {[]registry.Claim{pass(2), fail(1)}, registry.VerdictPass},
-		"of another engine":      {[]registry.Claim{reported(t, other, registry.VerdictFail, 1, nil)}, ""},
-		"another engine's later": {[]registry.Claim{pass(1), reported(t, other, registry.VerdictFail, 2, nil)}, registry.VerdictPass},
-		"another statement": {[]registry.Claim{pass(1), reported(t, of, registry.VerdictFail, 2, func(c *registry.Claim) {
-			c.Statement.PredicateType = registry.PredicatePerformance
-		})}, registry.VerdictPass},
-		"one that cannot be read": {[]registry.Claim{pass(1), reported(t, of, registry.VerdictFail, 2, func(c *registry.Claim) {
+		"one":                    {[]evidence.Claim{fail(1)}, evidence.VerdictFail},
+		"the newest is last":     {[]evidence.Claim{fail(1), pass(2)}, evidence.VerdictPass},
+		"the newest is first":    {[]evidence.Claim{pass(2), fail(1)}, evidence.VerdictPass},
+		"of another engine":      {[]evidence.Claim{reported(t, other, evidence.VerdictFail, 1, nil)}, ""},
+		"another engine's later": {[]evidence.Claim{pass(1), reported(t, other, evidence.VerdictFail, 2, nil)}, evidence.VerdictPass},
+		"another statement": {[]evidence.Claim{pass(1), reported(t, of, evidence.VerdictFail, 2, func(c *evidence.Claim) {
+			c.Statement.PredicateType = evidence.PredicatePerformance
+		})}, evidence.VerdictPass},
+		"one that cannot be read": {[]evidence.Claim{pass(1), reported(t, of, evidence.VerdictFail, 2, func(c *evidence.Claim) {
 			c.Statement.Predicate = json.RawMessage(`{"verdict": 7}`)
-		})}, registry.VerdictPass},
-		"of somebody else": {[]registry.Claim{pass(1), reported(t, of, registry.VerdictFail, 2, func(c *registry.Claim) { c.Roles = nil })}, registry.VerdictPass},
+		})}, evidence.VerdictPass},
+		"of somebody else": {[]evidence.Claim{pass(1), reported(t, of, evidence.VerdictFail, 2, func(c *evidence.Claim) { c.Roles = nil })}, evidence.VerdictPass},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,8 +80,8 @@ func TestChooseEngine(t *testing.T) {
 	one := enginesOf([2]string{"x", "fp32"})
 	two := enginesOf([2]string{"x", "fp32"}, [2]string{"x", "int8"})
 	three := enginesOf([2]string{"x", "fp32"}, [2]string{"x", "int8"}, [2]string{"y", "int8"})
-	of := func(r registry.Release, verdicts ...registry.Verdict) []registry.Claim {
-		var all []registry.Claim
+	of := func(r artifact.Release, verdicts ...evidence.Verdict) []evidence.Claim {
+		var all []evidence.Claim
 		for i, v := range verdicts {
 			if v != "" {
 				all = append(all, reported(t, r.Engines[i].Digest, v, 1, nil))
@@ -86,10 +89,10 @@ func TestChooseEngine(t *testing.T) {
 		}
 		return all
 	}
-	const pass, fail, undecided = registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided
+	const pass, fail, undecided = evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictUndecided
 	for name, c := range map[string]struct {
-		release registry.Release
-		claims  []registry.Claim
+		release artifact.Release
+		claims  []evidence.Claim
 		engine  string
 		want    string // label
 		says    string // part of the error

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -83,19 +84,19 @@ func explain(ctx context.Context, v Session, found []VerifiedEngine) error {
 
 // failsInNumbers reports whether an engine fails by what it computes. Who ran it, and on what
 // runtime, is not changed by leaving nodes in full precision.
-func failsInNumbers(r registry.ParityReport) bool {
+func failsInNumbers(r evidence.ParityReport) bool {
 	numbers := []string{validators.ReasonLimit, validators.ReasonAccuracy,
 		validators.ReasonNewNaN, validators.ReasonNewInf}
-	return r.Verdict == registry.VerdictFail && slices.ContainsFunc(r.Reasons, func(why registry.Reason) bool {
+	return r.Verdict == evidence.VerdictFail && slices.ContainsFunc(r.Reasons, func(why evidence.Reason) bool {
 		return slices.Contains(numbers, why.Code)
 	})
 }
 
 // HowMade reads a trusted builder's provenance of an engine.
 func HowMade(v Session, engine registry.Digest) (run.Recipe, bool) {
-	accepted, _ := registry.Accept(v.Release, v.Claims)
+	accepted, _ := evidence.Accept(v.Release, v.Claims)
 	for _, c := range accepted {
-		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance {
+		if c.Subject != engine || c.Statement.PredicateType != evidence.PredicateProvenance {
 			continue
 		}
 		var said struct {
@@ -139,12 +140,12 @@ func findSensitivity(ctx context.Context, v Session, c run.Candidate, made run.R
 	}
 	var result struct {
 		Sensitivity struct {
-			SNR   registry.Figure `json:"snr_db"`
+			SNR   evidence.Figure `json:"snr_db"`
 			Of    int             `json:"of"`
 			Nodes []struct {
 				Node     string          `json:"node"`
 				Operator string          `json:"operator"`
-				SNR      registry.Figure `json:"snr_db"`
+				SNR      evidence.Figure `json:"snr_db"`
 			} `json:"nodes"`
 		} `json:"sensitivity"`
 	}

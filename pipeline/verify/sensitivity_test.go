@@ -7,15 +7,17 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // How an engine was made is read from the provenance of a trusted builder about it, and from nothing else.
 func TestHowMade(t *testing.T) {
 	t.Parallel()
 	r := enginesOf([2]string{"x", "fp32"}, [2]string{"x", "int8"})
-	said := func(engine registry.Digest, method string, edit func(*registry.Claim)) registry.Claim {
-		return reported(t, engine, registry.VerdictPass, 1, func(c *registry.Claim) {
-			c.Roles, c.Statement.PredicateType = []registry.Role{registry.RoleBuilder}, registry.PredicateProvenance
+	said := func(engine registry.Digest, method string, edit func(*evidence.Claim)) evidence.Claim {
+		return reported(t, engine, evidence.VerdictPass, 1, func(c *evidence.Claim) {
+			c.Roles, c.Statement.PredicateType = []evidence.Role{evidence.RoleBuilder}, evidence.PredicateProvenance
 			c.Statement.Predicate = fmt.Appendf(nil, `{"buildDefinition": {"internalParameters": {"made": {"quantize": {"method": %q}}}}}`, method)
 			if edit != nil {
 				edit(c)
@@ -24,17 +26,17 @@ func TestHowMade(t *testing.T) {
 	}
 	of := r.Engines[0].Digest
 	for name, c := range map[string]struct {
-		claims []registry.Claim
+		claims []evidence.Claim
 		method string
 		ok     bool
 	}{
 		"nothing":                 {nil, "", false},
-		"of it":                   {[]registry.Claim{said(of, "static", nil)}, "static", true},
-		"behind that of another":  {[]registry.Claim{said(r.Engines[1].Digest, "other", nil), said(of, "static", nil)}, "static", true},
-		"of another":              {[]registry.Claim{said(r.Engines[1].Digest, "other", nil)}, "", false},
-		"another statement of it": {[]registry.Claim{reported(t, of, registry.VerdictPass, 1, nil)}, "", false},
-		"said by a verifier":      {[]registry.Claim{said(of, "static", func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleVerifier} })}, "", false},
-		"that cannot be read":     {[]registry.Claim{said(of, "static", func(c *registry.Claim) { c.Statement.Predicate = []byte(`{"buildDefinition": 3}`) })}, "", false},
+		"of it":                   {[]evidence.Claim{said(of, "static", nil)}, "static", true},
+		"behind that of another":  {[]evidence.Claim{said(r.Engines[1].Digest, "other", nil), said(of, "static", nil)}, "static", true},
+		"of another":              {[]evidence.Claim{said(r.Engines[1].Digest, "other", nil)}, "", false},
+		"another statement of it": {[]evidence.Claim{reported(t, of, evidence.VerdictPass, 1, nil)}, "", false},
+		"said by a verifier":      {[]evidence.Claim{said(of, "static", func(c *evidence.Claim) { c.Roles = []evidence.Role{evidence.RoleVerifier} })}, "", false},
+		"that cannot be read":     {[]evidence.Claim{said(of, "static", func(c *evidence.Claim) { c.Statement.Predicate = []byte(`{"buildDefinition": 3}`) })}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,11 +53,11 @@ func TestHowMade(t *testing.T) {
 // follows from its target.
 func TestProposedQuantize(t *testing.T) {
 	t.Parallel()
-	plain := registry.Target{CPU: registry.TargetCPU{Arch: "amd64"}}
-	vnni := registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx512_vnni"}}}
+	plain := artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64"}}
+	vnni := artifact.Target{CPU: artifact.TargetCPU{Arch: "amd64", Features: []string{"avx512_vnni"}}}
 	for want, c := range map[string]struct {
 		options map[string]any
-		target  registry.Target
+		target  artifact.Target
 	}{
 		"{method: static, exclude: [a]}": {map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": true}, plain},
 		"{method: static, observer: percentile, percentile: 99.9%, exclude: [a]}": {

@@ -11,6 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 )
@@ -48,7 +50,7 @@ func Calibration(ctx context.Context, v Session) (run.Material, error) {
 	if err != nil {
 		return run.Material{}, err
 	}
-	ref, ok := parts[registry.PartCalibration]
+	ref, ok := parts[artifact.PartCalibration]
 	if !ok {
 		return run.Material{}, registry.Errorf(registry.CodeNotFound, "sources %s have no calibration", v.Release.Sources)
 	}
@@ -150,11 +152,11 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	}
 	judged := a.v.Limits.Judge(a.c.Engine.Precision, validators.Measured{Outputs: found.Outputs,
 		Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, AccuracyFault: fault})
-	return judged.Verdict == registry.VerdictPass, nil
+	return judged.Verdict == evidence.VerdictPass, nil
 }
 
 // specQuantize says the driver's options for a target in the words of a spec.
-func specQuantize(options map[string]any, target registry.Target, exclude []string) spec.Quantize {
+func specQuantize(options map[string]any, target artifact.Target, exclude []string) spec.Quantize {
 	q := spec.Quantize{Method: spec.MethodStatic, Exclude: exclude}
 	if options["method"] == plan.MethodDynamic {
 		q.Method = spec.MethodDynamic

@@ -9,6 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -69,8 +71,8 @@ type Session struct {
 type Subject struct {
 	Began       Beginning
 	Environment string
-	Release     registry.Release
-	Claims      []registry.Claim // about the release and its engines
+	Release     artifact.Release
+	Claims      []evidence.Claim // about the release and its engines
 }
 
 // EngineID names the i-th candidate among the engines of a run.
@@ -94,7 +96,7 @@ func (o RunOutputs) began(id string, now Beginning) Beginning {
 }
 
 // providers says who ran an engine.
-func (o RunOutputs) providers(id string) []registry.ProviderShare {
+func (o RunOutputs) providers(id string) []evidence.ProviderShare {
 	for _, e := range o.Engines {
 		if e.ID == id {
 			return e.Providers

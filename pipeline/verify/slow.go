@@ -2,7 +2,7 @@ package verify
 
 import (
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -13,7 +13,7 @@ const farSlower = 2
 // slow finds the engines that are far slower than fp32 here. Half of the runs of a slow engine took
 // longer than 9 of 10 runs in fp32, so that noise is not taken for slowness.
 func slow(v Session, engines []VerifiedEngine) []SlowEngine {
-	var base registry.Latency
+	var base evidence.Latency
 	than := ""
 	for i, e := range engines {
 		l := e.Performance.Latency

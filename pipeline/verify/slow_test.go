@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // An engine is slow from twice the median of the fastest one in fp32 on, if that is no noise.
 func TestSlowEngines(t *testing.T) {
 	t.Parallel()
-	reference := registry.Latency{P50Ns: 10, P90Ns: 12, Samples: 100}
+	reference := evidence.Latency{P50Ns: 10, P90Ns: 12, Samples: 100}
 	engine := func(label string, p50, p90 int64) VerifiedEngine {
 		e := VerifiedEngine{Label: label}
-		e.Performance.Latency = registry.Latency{P50Ns: p50, P90Ns: p90, Samples: 100}
+		e.Performance.Latency = evidence.Latency{P50Ns: p50, P90Ns: p90, Samples: 100}
 		e.Performance.ReferenceLatency = &reference
 		return e
 	}
@@ -53,7 +54,7 @@ func TestSlowEngines(t *testing.T) {
 func slowEngines(precisions []string, engines []VerifiedEngine) []SlowEngine {
 	var v Session
 	for _, p := range precisions {
-		v.candidates = append(v.candidates, run.Candidate{Engine: registry.Engine{Precision: p}})
+		v.candidates = append(v.candidates, run.Candidate{Engine: artifact.Engine{Precision: p}})
 	}
 	return slow(v, engines)
 }

@@ -7,7 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -23,7 +23,7 @@ func TestSomeCasesHaveTheSpreadOfAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := registry.CaseSet{Shards: []registry.Shard{{File: "a.safetensors", Count: 4}}}
+	set := artifact.CaseSet{Shards: []artifact.Shard{{File: "a.safetensors", Count: 4}}}
 	v := Session{}
 	v.Cases, v.Golden = run.Material{Dir: dir, Set: &set}, run.Material{Dir: dir, Set: &set}
 	v.Iface.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -13,7 +13,7 @@ const reasonRuntime = "runtime"
 
 // judgeTied finds what is wrong with the target of an engine that another builder may have
 // made: a pass here would let it reach nodes that cannot load it.
-func judgeTied(c run.Candidate) ([]registry.Reason, error) {
+func judgeTied(c run.Candidate) ([]evidence.Reason, error) {
 	profile := c.Tool.Profile
 	for _, in := range c.Model.Inputs {
 		if in.Name != c.Model.Entry || !profile.ONNXRuntime && c.Engine.Target.Accelerator == nil {
@@ -24,7 +24,7 @@ func judgeTied(c run.Candidate) ([]registry.Reason, error) {
 			return nil, err
 		}
 		if why := cmp.Or(run.TooOld(c.Engine.Target, profile, tie), run.NeedsDriver(c.Engine.Target, tie)); why != "" {
-			return []registry.Reason{{Code: reasonRuntime, Message: why}}, nil
+			return []evidence.Reason{{Code: reasonRuntime, Message: why}}, nil
 		}
 	}
 	return nil, nil

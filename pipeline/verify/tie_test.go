@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -15,7 +16,7 @@ func TestJudgeTied(t *testing.T) {
 	t.Parallel()
 	made := func(oldest, file string) run.Candidate {
 		return run.Candidate{
-			Engine: registry.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: oldest}}}},
+			Engine: artifact.Engine{Target: artifact.Target{Name: "x", Runtimes: map[string]artifact.Constraint{"onnxruntime": {Min: oldest}}}},
 			Tool:   run.Tool{Toolchain: run.Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true, Reading: toolchain.Reading{Tie: format.GraphTie}}}},
 			Model:  run.Loadable{Entry: "e/model.onnx", Inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../../validators/format/testdata/" + file}}},
 		}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // unfinishedFor is how long what a broken off verification has run is good for. Later the
@@ -32,7 +33,7 @@ type unfinished struct {
 // begin reads the newest event of a model, before anything is run.
 func begin(ctx context.Context, env *run.Env, model string) (Beginning, error) {
 	began := Beginning{StartedOn: env.Time().UTC()}
-	events, err := env.Registry.History(ctx, registry.HistoryQuery{Model: model, Descending: true, Limit: 1})
+	events, err := env.Registry.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: 1})
 	if len(events) > 0 {
 		began.History = events[0].Hash
 	}

@@ -12,6 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -28,7 +31,7 @@ func Verify(ctx context.Context, env *run.Env, ref registry.Ref) (Result, error)
 	}
 	defer temp.Remove()
 	scratch := temp.Path
-	if err := env.UseKey(ctx, registry.RoleVerifier, ref.Environment, ref.Model); err != nil {
+	if err := env.UseKey(ctx, evidence.RoleVerifier, ref.Environment, ref.Model); err != nil {
 		return Result{}, err
 	}
 	v, err := newSession(ctx, env, ref, scratch)
@@ -71,12 +74,12 @@ func newSession(ctx context.Context, env *run.Env, ref registry.Ref, scratch str
 
 // targeted is the release with the engines of the targets that are to be verified. Errors: CodeInvalid for a target that
 // it does not have.
-func targeted(env *run.Env, r registry.Release) (registry.Release, error) {
+func targeted(env *run.Env, r artifact.Release) (artifact.Release, error) {
 	if len(env.Targets) == 0 {
 		return r, nil
 	}
 	var names []string
-	var kept []registry.Engine
+	var kept []artifact.Engine
 	for _, e := range r.Engines {
 		names = append(names, e.Target.Name)
 		if slices.Contains(env.Targets, e.Target.Name) {
@@ -90,14 +93,14 @@ func targeted(env *run.Env, r registry.Release) (registry.Release, error) {
 // checkSignatures wants a trusted builder behind everything that will run here. It returns what
 // is claimed about the release.
 func checkSignatures(ctx context.Context, env *run.Env, environment string,
-	release registry.Release, candidates []run.Candidate) ([]registry.Claim, error) {
+	release artifact.Release, candidates []run.Candidate) ([]evidence.Claim, error) {
 	claims, _, err := env.Registry.Claims(ctx, environment, release)
 	if err != nil {
 		return nil, err
 	}
 	var lacking []error
 	for _, c := range candidates {
-		signed := registry.Policy{Require: []string{registry.RequireSignature}}.CheckEngine(release, c.Engine, claims)
+		signed := policy.Policy{Require: []string{policy.RequireSignature}}.CheckEngine(release, c.Engine, claims)
 		for _, r := range signed.Unmet() {
 			lacking = append(lacking, registry.Errorf(registry.CodePolicy, "%s: %s: %s", r.Subject, r.Name, r.Detail))
 		}
@@ -142,7 +145,7 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	// What was run of an engine that remained undecided is remembered for the next time.
 	finished = true
 	for i, e := range result.Engines {
-		if outputs.broken[v.candidates[i].ID] != nil && e.Parity.Verdict == registry.VerdictUndecided {
+		if outputs.broken[v.candidates[i].ID] != nil && e.Parity.Verdict == evidence.VerdictUndecided {
 			finished = false
 		}
 	}
@@ -211,11 +214,11 @@ func judgeRuns(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 func failed(e VerifiedEngine) error {
 	what := "is undecided, which is no pass"
 	var lines []string
-	for _, head := range []registry.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
-		if head.Verdict == registry.VerdictFail {
+	for _, head := range []evidence.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
+		if head.Verdict == evidence.VerdictFail {
 			what = "does not keep its limits"
 		}
-		if head.Verdict == registry.VerdictPass || head.Verdict == registry.VerdictRecorded {
+		if head.Verdict == evidence.VerdictPass || head.Verdict == evidence.VerdictRecorded {
 			continue
 		}
 		for _, r := range head.Reasons {

@@ -6,18 +6,19 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // A verdict that is no pass fails, whether or not a reason says why. That times were only recorded is enough; that parity was is not.
 func TestNoPassFails(t *testing.T) {
 	t.Parallel()
-	const pass, recorded = registry.VerdictPass, registry.VerdictRecorded
+	const pass, recorded = evidence.VerdictPass, evidence.VerdictRecorded
 	for _, c := range []struct {
-		parity, performance registry.Verdict
+		parity, performance evidence.Verdict
 		pass                bool
 	}{
 		{pass, pass, true}, {pass, recorded, true}, {recorded, recorded, false}, {pass, "", false}, {"", pass, false},
-		{registry.VerdictFail, pass, false}, {pass, registry.VerdictUndecided, false},
+		{evidence.VerdictFail, pass, false}, {pass, evidence.VerdictUndecided, false},
 	} {
 		var e VerifiedEngine
 		e.Parity.Verdict, e.Performance.Verdict = c.parity, c.performance
@@ -32,9 +33,9 @@ func TestReasonsOfAnEngine(t *testing.T) {
 	t.Parallel()
 	for reasons, want := range map[int]int{1: 1, 8: 8, 9: 9, 10: 9, 40: 9} {
 		var e VerifiedEngine
-		e.Parity.Verdict = registry.VerdictFail
+		e.Parity.Verdict = evidence.VerdictFail
 		for i := range reasons {
-			e.Parity.Reasons = append(e.Parity.Reasons, registry.Reason{Message: fmt.Sprintf("reason %d", i)})
+			e.Parity.Reasons = append(e.Parity.Reasons, evidence.Reason{Message: fmt.Sprintf("reason %d", i)})
 		}
 		text := failed(e).Error()
 		if got := strings.Count(text, "\n"); got != want || strings.Contains(text, fmt.Sprintf("and %d more reasons", reasons-8)) != (reasons > 9) {

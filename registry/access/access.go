@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Allow checks a permission of the principal of ctx for a model in an environment. Two empty
 // names mean things that belong to no model: node types, tokens, webhooks. Errors:
 // CodeUnauthenticated if ctx has no principal; CodeForbidden.
-func Allow(ctx context.Context, permission registry.Permission, environment, model string) error {
+func Allow(ctx context.Context, permission storage.Permission, environment, model string) error {
 	p, err := principal(ctx)
 	if err != nil {
 		return err
@@ -23,8 +24,8 @@ func Allow(ctx context.Context, permission registry.Permission, environment, mod
 // AllowRoute is [Allow] for things that belong to no model, such as node types. To change them,
 // the principal needs the permission for all models; to read them, the permission to read any
 // model.
-func AllowRoute(ctx context.Context, permission registry.Permission, environment, model string) error {
-	if environment != "" || model != "" || permission != registry.PermissionRead {
+func AllowRoute(ctx context.Context, permission storage.Permission, environment, model string) error {
+	if environment != "" || model != "" || permission != storage.PermissionRead {
 		return Allow(ctx, permission, environment, model)
 	}
 	_, err := reader(ctx, "", "")
@@ -32,19 +33,19 @@ func AllowRoute(ctx context.Context, permission registry.Permission, environment
 }
 
 // principal returns the principal of ctx, or the reason why there is none.
-func principal(ctx context.Context) (registry.Principal, error) {
+func principal(ctx context.Context) (storage.Principal, error) {
 	if err, ok := ctx.Value(refusalKey{}).(error); ok {
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	}
-	p, ok := registry.PrincipalOf(ctx)
+	p, ok := storage.PrincipalOf(ctx)
 	if !ok || p.Name == "" {
-		return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "a token is required, but none was sent")
+		return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "a token is required, but none was sent")
 	}
 	return p, nil
 }
 
 // denied returns the error for a missing permission, with a hint that says how to get it.
-func denied(p registry.Principal, permission registry.Permission, environment, model string) error {
+func denied(p storage.Principal, permission storage.Permission, environment, model string) error {
 	if environment == "" && model == "" {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeForbidden,
@@ -92,14 +93,14 @@ func WithRefusal(ctx context.Context, err error) context.Context {
 
 // WithAsked stores in ctx what the token of an OCI client was requested for. The grants of the
 // principal are limited to that. Another token may allow more.
-func WithAsked(ctx context.Context, asked []registry.Grant) context.Context {
+func WithAsked(ctx context.Context, asked []storage.Grant) context.Context {
 	return context.WithValue(ctx, askedKey{}, asked)
 }
 
 // wasAsked reports whether the token was requested for the permission.
-func wasAsked(ctx context.Context, permission registry.Permission, environment, model string) bool {
-	asked, narrowed := ctx.Value(askedKey{}).([]registry.Grant)
-	return !narrowed || registry.Principal{Grants: asked}.May(permission, environment, model)
+func wasAsked(ctx context.Context, permission storage.Permission, environment, model string) bool {
+	asked, narrowed := ctx.Value(askedKey{}).([]storage.Grant)
+	return !narrowed || storage.Principal{Grants: asked}.May(permission, environment, model)
 }
 
 // RefusalOf returns what [WithRefusal] stored in ctx, or nil.

@@ -8,17 +8,19 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Things that belong to no model are read with the permission to read any model, and changed with one for all.
 func TestAllowRoute(t *testing.T) {
 	t.Parallel()
-	read, push := registry.PermissionRead, registry.PermissionPush
+	read, push := storage.PermissionRead, storage.PermissionPush
 	for name, c := range map[string]struct {
-		held               registry.Permission
+		held               storage.Permission
 		over               string // environment of the grant
 		of                 string // model of the grant
-		asks               registry.Permission
+		asks               storage.Permission
 		environment, model string
 		allowed            bool
 	}{
@@ -53,7 +55,7 @@ func TestAllowRoute(t *testing.T) {
 // The hint of a refusal is a grant that would have been enough.
 func TestRefusalsSayWhichGrantIsMissing(t *testing.T) {
 	t.Parallel()
-	ctx := as(t, registry.PermissionRead, "lab", "x")
+	ctx := as(t, storage.PermissionRead, "lab", "x")
 	for name, c := range map[string]struct{ environment, model, says, hint string }{
 		"a model in an environment": {"prod", model, "may not push vision/digits in prod", "--allow push --env prod --model vision/digits"},
 		"an environment":            {"prod", "", "may not push anything in prod", "--allow push --env prod --model '**'"},
@@ -62,7 +64,7 @@ func TestRefusalsSayWhichGrantIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := access.Allow(ctx, registry.PermissionPush, c.environment, c.model)
+			err := access.Allow(ctx, storage.PermissionPush, c.environment, c.model)
 			if registry.CodeOf(err) != registry.CodeForbidden || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("error %v, want CodeForbidden that says %q", err, c.says)
 			}
@@ -77,10 +79,10 @@ func TestRefusalsSayWhichGrantIsMissing(t *testing.T) {
 func TestListsOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	g := access.Guard(new(recorder))
-	ctx := as(t, registry.PermissionRead, "prod", "vision/*")
+	ctx := as(t, storage.PermissionRead, "prod", "vision/*")
 	for name, of := range map[string][2]string{"an environment": {"prod", ""}, "another environment": {"staging", ""}, "a model": {"", model}} {
 		heads, err := g.Heads(ctx, of[0], of[1])
-		if err != nil || len(heads) != 1 || heads[0] != (registry.Head{Environment: "prod", Model: model}) {
+		if err != nil || len(heads) != 1 || heads[0] != (history.Head{Environment: "prod", Model: model}) {
 			t.Errorf("%s: heads %v, error %v; want that of %s in prod", name, heads, err, model)
 		}
 	}
@@ -95,11 +97,11 @@ type pages struct {
 	limits []int
 }
 
-func (p *pages) History(_ context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (p *pages) History(_ context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	p.limits = append(p.limits, q.Limit)
-	var events []registry.Event
+	var events []history.Event
 	for seq := int64(1); seq <= 10; seq++ {
-		e := registry.Event{Seq: seq, Environment: "prod", Model: "text/mood"}
+		e := history.Event{Seq: seq, Environment: "prod", Model: "text/mood"}
 		if seq%2 == 0 {
 			e.Model = model
 		}
@@ -119,20 +121,20 @@ func (p *pages) History(_ context.Context, q registry.HistoryQuery) ([]registry.
 // A page has as many events as asked for, in either direction, though some of the history is hidden.
 func TestGuardFillsPages(t *testing.T) {
 	t.Parallel()
-	ctx := as(t, registry.PermissionRead, "prod", model)
+	ctx := as(t, storage.PermissionRead, "prod", model)
 	for name, c := range map[string]struct {
-		query registry.HistoryQuery
+		query history.HistoryQuery
 		want  []int64
 	}{
-		"everything":        {registry.HistoryQuery{}, []int64{2, 4, 6, 8, 10}},
-		"the first page":    {registry.HistoryQuery{Limit: 2}, []int64{2, 4}},
-		"the next page":     {registry.HistoryQuery{Limit: 2, After: 4}, []int64{6, 8}},
-		"the last page":     {registry.HistoryQuery{Limit: 2, After: 8}, []int64{10}},
-		"nothing left":      {registry.HistoryQuery{Limit: 2, After: 10}, nil},
-		"exactly all":       {registry.HistoryQuery{Limit: 5}, []int64{2, 4, 6, 8, 10}},
-		"the latest page":   {registry.HistoryQuery{Limit: 2, Descending: true}, []int64{10, 8}},
-		"the one before it": {registry.HistoryQuery{Limit: 2, Descending: true, Before: 8}, []int64{6, 4}},
-		"the earliest page": {registry.HistoryQuery{Limit: 2, Descending: true, Before: 4}, []int64{2}},
+		"everything":        {history.HistoryQuery{}, []int64{2, 4, 6, 8, 10}},
+		"the first page":    {history.HistoryQuery{Limit: 2}, []int64{2, 4}},
+		"the next page":     {history.HistoryQuery{Limit: 2, After: 4}, []int64{6, 8}},
+		"the last page":     {history.HistoryQuery{Limit: 2, After: 8}, []int64{10}},
+		"nothing left":      {history.HistoryQuery{Limit: 2, After: 10}, nil},
+		"exactly all":       {history.HistoryQuery{Limit: 5}, []int64{2, 4, 6, 8, 10}},
+		"the latest page":   {history.HistoryQuery{Limit: 2, Descending: true}, []int64{10, 8}},
+		"the one before it": {history.HistoryQuery{Limit: 2, Descending: true, Before: 8}, []int64{6, 4}},
+		"the earliest page": {history.HistoryQuery{Limit: 2, Descending: true, Before: 4}, []int64{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,13 +159,13 @@ func TestGuardFillsPages(t *testing.T) {
 
 // vanishing is a list of tokens that has one once, as when a database is put back to an earlier state.
 type vanishing struct {
-	registry.Tokens
+	storage.Tokens
 	asked *int
 }
 
-func (v vanishing) ListTokens(context.Context) ([]registry.Token, error) {
+func (v vanishing) ListTokens(context.Context) ([]storage.Token, error) {
 	if *v.asked++; *v.asked == 3 {
-		return make([]registry.Token, 1), nil
+		return make([]storage.Token, 1), nil
 	}
 	return nil, nil
 }

@@ -6,11 +6,12 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Guard wraps a registry and checks the permissions of the context's principal on every call, as the row of the operation
 // says. Lists leave out what the principal may not read.
-func Guard(inner registry.Interface) registry.Interface {
+func Guard(inner api.Interface) api.Interface {
 	return api.Wrap(inner, func(ctx context.Context, c api.Call) error {
 		p, err := principal(ctx)
 		if err != nil {
@@ -24,7 +25,7 @@ func Guard(inner registry.Interface) registry.Interface {
 }
 
 // admit checks the permission of one call.
-func admit(ctx context.Context, p registry.Principal, c api.Call) error {
+func admit(ctx context.Context, p storage.Principal, c api.Call) error {
 	at, err := c.Needs(ctx)
 	if err != nil {
 		return err
@@ -47,8 +48,8 @@ func admit(ctx context.Context, p registry.Principal, c api.Call) error {
 }
 
 // granted checks that the principal has a grant, for anything.
-func granted(p registry.Principal) error {
-	if slices.ContainsFunc(registry.Permissions(), p.MayAnywhere) {
+func granted(p storage.Principal) error {
+	if slices.ContainsFunc(storage.Permissions(), p.MayAnywhere) {
 		return nil
 	}
 	return registry.Errorf(registry.CodeForbidden, "%s has no grants", p.Name)
@@ -56,15 +57,15 @@ func granted(p registry.Principal) error {
 
 // reader returns the principal that reads a list. For the list of one model it must have the
 // permission for that model.
-func reader(ctx context.Context, environment, model string) (registry.Principal, error) {
+func reader(ctx context.Context, environment, model string) (storage.Principal, error) {
 	p, err := principal(ctx)
 	switch {
 	case err != nil:
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	case environment != "" && model != "":
-		return p, Allow(ctx, registry.PermissionRead, environment, model)
-	case !p.MayAnywhere(registry.PermissionRead):
-		return registry.Principal{}, registry.Errorf(registry.CodeForbidden, "%s may not read: no grant allows it", p.Name)
+		return p, Allow(ctx, storage.PermissionRead, environment, model)
+	case !p.MayAnywhere(storage.PermissionRead):
+		return storage.Principal{}, registry.Errorf(registry.CodeForbidden, "%s may not read: no grant allows it", p.Name)
 	}
 	return p, nil
 }

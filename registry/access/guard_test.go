@@ -8,7 +8,15 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // recorder is a registry that says yes to everything and remembers that it was asked. It
@@ -18,58 +26,58 @@ type recorder struct {
 	err   error // of every call, beside the answer
 }
 
-var places = []registry.Head{
+var places = []history.Head{
 	{Environment: "staging", Model: "vision/digits"}, {Environment: "staging", Model: "text/mood"},
 	{Environment: "prod", Model: "vision/digits"}, {Environment: "prod", Model: "text/mood"},
 }
 
-func (r *recorder) Environments(context.Context) (registry.Environments, error) {
+func (r *recorder) Environments(context.Context) (policy.Environments, error) {
 	r.asked = "Environments"
 	return registrytest.Chain(), r.err
 }
 
-func (r *recorder) Attest(context.Context, registry.AttestRequest) (registry.Attested, error) {
+func (r *recorder) Attest(context.Context, evidence.AttestRequest) (evidence.Attested, error) {
 	r.asked = "Attest"
-	return registry.Attested{}, r.err
+	return evidence.Attested{}, r.err
 }
 
-func (r *recorder) Heads(context.Context, string, string) ([]registry.Head, error) {
+func (r *recorder) Heads(context.Context, string, string) ([]history.Head, error) {
 	r.asked = "Heads"
-	return append([]registry.Head(nil), places...), r.err
+	return append([]history.Head(nil), places...), r.err
 }
 
-func (r *recorder) Resolve(context.Context, registry.ResolveQuery) (registry.Resolution, error) {
+func (r *recorder) Resolve(context.Context, api.ResolveQuery) (api.Resolution, error) {
 	r.asked = "Resolve"
-	return registry.Resolution{}, r.err
+	return api.Resolution{}, r.err
 }
 
-func (r *recorder) History(context.Context, registry.HistoryQuery) ([]registry.Event, error) {
+func (r *recorder) History(context.Context, history.HistoryQuery) ([]history.Event, error) {
 	r.asked = "History"
-	var events []registry.Event
+	var events []history.Event
 	for _, h := range places {
-		events = append(events, registry.Event{Environment: h.Environment, Model: h.Model})
+		events = append(events, history.Event{Environment: h.Environment, Model: h.Model})
 	}
 	return events, r.err
 }
 
-func (r *recorder) Publish(context.Context, registry.Publication) (registry.Head, error) {
+func (r *recorder) Publish(context.Context, api.Publication) (history.Head, error) {
 	r.asked = "Publish"
-	return registry.Head{}, r.err
+	return history.Head{}, r.err
 }
 
-func (r *recorder) Attach(context.Context, registry.Attachment) (registry.Digest, error) {
+func (r *recorder) Attach(context.Context, api.Attachment) (registry.Digest, error) {
 	r.asked = "Attach"
 	return "", r.err
 }
 
-func (r *recorder) Promote(context.Context, registry.PromoteRequest) (registry.Promotion, error) {
+func (r *recorder) Promote(context.Context, api.PromoteRequest) (api.Promotion, error) {
 	r.asked = "Promote"
-	return registry.Promotion{}, r.err
+	return api.Promotion{}, r.err
 }
 
-func (r *recorder) Rollback(context.Context, registry.RollbackRequest) (registry.Promotion, error) {
+func (r *recorder) Rollback(context.Context, api.RollbackRequest) (api.Promotion, error) {
 	r.asked = "Rollback"
-	return registry.Promotion{}, r.err
+	return api.Promotion{}, r.err
 }
 
 func (r *recorder) SetHold(context.Context, string, string, string) error {
@@ -77,31 +85,31 @@ func (r *recorder) SetHold(context.Context, string, string, string) error {
 	return r.err
 }
 
-func (r *recorder) Restrictions(context.Context, string) (registry.SignedRestrictions, error) {
+func (r *recorder) Restrictions(context.Context, string) (restriction.SignedRestrictions, error) {
 	r.asked = "Restrictions"
-	return registry.SignedRestrictions{}, r.err
+	return restriction.SignedRestrictions{}, r.err
 }
 
-func (r *recorder) Restrict(context.Context, string, []byte) (registry.SignedRestrictions, error) {
+func (r *recorder) Restrict(context.Context, string, []byte) (restriction.SignedRestrictions, error) {
 	r.asked = "Restrict"
-	return registry.SignedRestrictions{}, r.err
+	return restriction.SignedRestrictions{}, r.err
 }
 
-func (r *recorder) TrustBundle(context.Context) (registry.SignedTrust, error) {
+func (r *recorder) TrustBundle(context.Context) (trust.SignedTrust, error) {
 	r.asked = "TrustBundle"
-	return registry.SignedTrust{}, r.err
+	return trust.SignedTrust{}, r.err
 }
 
-func (r *recorder) PublishTrust(context.Context, []byte) (registry.SignedTrust, error) {
+func (r *recorder) PublishTrust(context.Context, []byte) (trust.SignedTrust, error) {
 	r.asked = "PublishTrust"
-	return registry.SignedTrust{}, r.err
+	return trust.SignedTrust{}, r.err
 }
 
-func (r *recorder) HistoryFaults(context.Context) ([]registry.HistoryFault, error) {
+func (r *recorder) HistoryFaults(context.Context) ([]history.HistoryFault, error) {
 	r.asked = "HistoryFaults"
-	var faults []registry.HistoryFault
+	var faults []history.HistoryFault
 	for _, h := range places {
-		faults = append(faults, registry.HistoryFault{Environment: h.Environment, Model: h.Model})
+		faults = append(faults, history.HistoryFault{Environment: h.Environment, Model: h.Model})
 	}
 	return faults, r.err
 }
@@ -111,169 +119,169 @@ func (r *recorder) AcceptHistory(context.Context, string, string, string) error 
 	return r.err
 }
 
-func (r *recorder) ReleaseHold(context.Context, registry.HoldRelease) error {
+func (r *recorder) ReleaseHold(context.Context, api.HoldRelease) error {
 	r.asked = "ReleaseHold"
 	return r.err
 }
 
-func (r *recorder) Release(context.Context, string, string, string) (registry.Release, error) {
+func (r *recorder) Release(context.Context, string, string, string) (artifact.Release, error) {
 	r.asked = "Release"
-	return registry.Release{}, r.err
+	return artifact.Release{}, r.err
 }
 
-func (r *recorder) Claims(context.Context, string, registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+func (r *recorder) Claims(context.Context, string, artifact.Release) ([]evidence.Claim, evidence.IgnoredEvidence, error) {
 	r.asked = "Claims"
-	return nil, registry.IgnoredEvidence{}, r.err
+	return nil, evidence.IgnoredEvidence{}, r.err
 }
 
-func (r *recorder) Engine(context.Context, string, string, registry.Digest) (registry.Engine, error) {
+func (r *recorder) Engine(context.Context, string, string, registry.Digest) (artifact.Engine, error) {
 	r.asked = "Engine"
-	return registry.Engine{}, r.err
+	return artifact.Engine{}, r.err
 }
 
-func (r *recorder) Bundle(context.Context, string, string, registry.Digest) (registry.Bundle, error) {
+func (r *recorder) Bundle(context.Context, string, string, registry.Digest) (evidence.Bundle, error) {
 	r.asked = "Bundle"
-	return registry.Bundle{}, r.err
+	return evidence.Bundle{}, r.err
 }
 
-func (r *recorder) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
+func (r *recorder) Models(context.Context, string, string, int) (storage.Page[history.ModelHeads], error) {
 	r.asked = "Models"
-	var page registry.Page[registry.ModelHeads]
+	var page storage.Page[history.ModelHeads]
 	for _, h := range places {
-		page.Items = append(page.Items, registry.ModelHeads{Name: h.Model, Heads: []registry.Head{h}})
+		page.Items = append(page.Items, history.ModelHeads{Name: h.Model, Heads: []history.Head{h}})
 	}
 	return page, r.err
 }
 
-func (r *recorder) Releases(context.Context, string, string, string, int) (registry.Page[registry.TaggedRelease], error) {
+func (r *recorder) Releases(context.Context, string, string, string, int) (storage.Page[storage.TaggedRelease], error) {
 	r.asked = "Releases"
-	return registry.Page[registry.TaggedRelease]{}, r.err
+	return storage.Page[storage.TaggedRelease]{}, r.err
 }
 
 // call is a call of a method, and what it takes: a permission for vision/digits in an
 // environment. An empty permission is any, in an empty environment anywhere.
 type call struct {
 	method      string
-	permission  registry.Permission
+	permission  storage.Permission
 	environment string
-	do          func(ctx context.Context, r registry.Interface) error
+	do          func(ctx context.Context, r api.Interface) error
 }
 
 const model = "vision/digits"
 
 func calls(t *testing.T) []call {
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
-	attach := func(predicateType, environment string) func(ctx context.Context, r registry.Interface) error {
-		role, _ := registry.RoleFor(predicateType)
+	attach := func(predicateType, environment string) func(ctx context.Context, r api.Interface) error {
+		role, _ := evidence.RoleFor(predicateType)
 		bundle := registrytest.Registry{Keys: keys}.Bundle(t, string(role), predicateType, struct{}{}, "sha256:"+registry.Digest(hex64))
-		return func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Attach(ctx, registry.Attachment{Environment: environment, Model: model, Bundle: bundle})
+		return func(ctx context.Context, r api.Interface) error {
+			_, err := r.Attach(ctx, api.Attachment{Environment: environment, Model: model, Bundle: bundle})
 			return err
 		}
 	}
-	promote := func(from, to string) func(ctx context.Context, r registry.Interface) error {
-		return func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Promote(ctx, registry.PromoteRequest{Model: model, From: from, To: to})
+	promote := func(from, to string) func(ctx context.Context, r api.Interface) error {
+		return func(ctx context.Context, r api.Interface) error {
+			_, err := r.Promote(ctx, api.PromoteRequest{Model: model, From: from, To: to})
 			return err
 		}
 	}
 	return []call{
-		{"Environments", "", "", func(ctx context.Context, r registry.Interface) error {
+		{"Environments", "", "", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Environments(ctx)
 			return err
 		}},
-		{"Heads", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Heads", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Heads(ctx, "prod", model)
 			return err
 		}},
-		{"Heads", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
+		{"Heads", storage.PermissionRead, "", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Heads(ctx, "", "")
 			return err
 		}},
-		{"Resolve", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Resolve(ctx, registry.ResolveQuery{Environment: "prod", Model: model})
+		{"Resolve", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
+			_, err := r.Resolve(ctx, api.ResolveQuery{Environment: "prod", Model: model})
 			return err
 		}},
-		{"History", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
-			_, err := r.History(ctx, registry.HistoryQuery{Environment: "prod", Model: model})
+		{"History", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
+			_, err := r.History(ctx, history.HistoryQuery{Environment: "prod", Model: model})
 			return err
 		}},
-		{"History", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
-			_, err := r.History(ctx, registry.HistoryQuery{})
+		{"History", storage.PermissionRead, "", func(ctx context.Context, r api.Interface) error {
+			_, err := r.History(ctx, history.HistoryQuery{})
 			return err
 		}},
-		{"Publish", registry.PermissionPush, "staging", func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Publish(ctx, registry.Publication{Model: model})
+		{"Publish", storage.PermissionPush, "staging", func(ctx context.Context, r api.Interface) error {
+			_, err := r.Publish(ctx, api.Publication{Model: model})
 			return err
 		}},
-		{"Attach", registry.PermissionPush, "staging", attach(registry.PredicateSign, "staging")},
-		{"Attach", registry.PermissionPush, "prod", attach(registry.PredicateProvenance, "prod")},
-		{"Attach", registry.PermissionVerify, "staging", attach(registry.PredicateTestResult, "staging")},
-		{"Attach", registry.PermissionVerify, "staging", attach(registry.PredicateParity, "staging")},
-		{"Attach", registry.PermissionVerify, "prod", attach(registry.PredicatePerformance, "prod")},
-		{"Attach", registry.PermissionApprove, "staging", attach(registry.PredicateApproval, "staging")},
-		{"Attach", registry.PermissionApprove, "prod", attach(registry.PredicateQuarantine, "prod")},
-		{"Attach", registry.PermissionPromote, "prod", attach(registry.PredicateVSA, "prod")},
-		{"Attest", registry.PermissionAttest, "prod", func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Attest(ctx, registry.AttestRequest{Environment: "prod", Model: model})
+		{"Attach", storage.PermissionPush, "staging", attach(evidence.PredicateSign, "staging")},
+		{"Attach", storage.PermissionPush, "prod", attach(evidence.PredicateProvenance, "prod")},
+		{"Attach", storage.PermissionVerify, "staging", attach(evidence.PredicateTestResult, "staging")},
+		{"Attach", storage.PermissionVerify, "staging", attach(evidence.PredicateParity, "staging")},
+		{"Attach", storage.PermissionVerify, "prod", attach(evidence.PredicatePerformance, "prod")},
+		{"Attach", storage.PermissionApprove, "staging", attach(evidence.PredicateApproval, "staging")},
+		{"Attach", storage.PermissionApprove, "prod", attach(evidence.PredicateQuarantine, "prod")},
+		{"Attach", storage.PermissionPromote, "prod", attach(evidence.PredicateVSA, "prod")},
+		{"Attest", storage.PermissionAttest, "prod", func(ctx context.Context, r api.Interface) error {
+			_, err := r.Attest(ctx, evidence.AttestRequest{Environment: "prod", Model: model})
 			return err
 		}},
-		{"Promote", registry.PermissionPromote, "prod", promote("staging", "prod")},
-		{"Promote", registry.PermissionPromote, "prod", promote("", "")},
-		{"Rollback", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Rollback(ctx, registry.RollbackRequest{Environment: "prod", Model: model, Reason: "x"})
+		{"Promote", storage.PermissionPromote, "prod", promote("staging", "prod")},
+		{"Promote", storage.PermissionPromote, "prod", promote("", "")},
+		{"Rollback", storage.PermissionPromote, "prod", func(ctx context.Context, r api.Interface) error {
+			_, err := r.Rollback(ctx, api.RollbackRequest{Environment: "prod", Model: model, Reason: "x"})
 			return err
 		}},
-		{"SetHold", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"SetHold", storage.PermissionPromote, "prod", func(ctx context.Context, r api.Interface) error {
 			return r.SetHold(ctx, "prod", model, "x")
 		}},
-		{"Restrictions", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Restrictions", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Restrictions(ctx, "prod")
 			return err
 		}},
-		{"Restrict", registry.PermissionApprove, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Restrict", storage.PermissionApprove, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Restrict(ctx, "prod", []byte("list"))
 			return err
 		}},
-		{"TrustBundle", "", "", func(ctx context.Context, r registry.Interface) error {
+		{"TrustBundle", "", "", func(ctx context.Context, r api.Interface) error {
 			_, err := r.TrustBundle(ctx)
 			return err
 		}},
-		{"PublishTrust", registry.PermissionAdminister, "", func(ctx context.Context, r registry.Interface) error {
+		{"PublishTrust", storage.PermissionAdminister, "", func(ctx context.Context, r api.Interface) error {
 			_, err := r.PublishTrust(ctx, []byte("bundle"))
 			return err
 		}},
-		{"HistoryFaults", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
+		{"HistoryFaults", storage.PermissionRead, "", func(ctx context.Context, r api.Interface) error {
 			_, err := r.HistoryFaults(ctx)
 			return err
 		}},
-		{"AcceptHistory", registry.PermissionAdminister, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"AcceptHistory", storage.PermissionAdminister, "prod", func(ctx context.Context, r api.Interface) error {
 			return r.AcceptHistory(ctx, "prod", model, "x")
 		}},
-		{"ReleaseHold", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
-			return r.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "x"})
+		{"ReleaseHold", storage.PermissionPromote, "prod", func(ctx context.Context, r api.Interface) error {
+			return r.ReleaseHold(ctx, api.HoldRelease{Environment: "prod", Model: model, Reason: "x"})
 		}},
-		{"Release", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Release", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Release(ctx, "prod", model, "1.0.0")
 			return err
 		}},
-		{"Claims", registry.PermissionRead, "staging", func(ctx context.Context, r registry.Interface) error {
-			_, _, err := r.Claims(ctx, "staging", registry.Release{Model: model})
+		{"Claims", storage.PermissionRead, "staging", func(ctx context.Context, r api.Interface) error {
+			_, _, err := r.Claims(ctx, "staging", artifact.Release{Model: model})
 			return err
 		}},
-		{"Engine", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Engine", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Engine(ctx, "prod", model, "sha256:"+registry.Digest(hex64))
 			return err
 		}},
-		{"Bundle", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Bundle", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Bundle(ctx, "prod", model, "sha256:"+registry.Digest(hex64))
 			return err
 		}},
-		{"Models", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
+		{"Models", storage.PermissionRead, "", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Models(ctx, "", "", 0)
 			return err
 		}},
-		{"Releases", registry.PermissionRead, "prod", func(ctx context.Context, r registry.Interface) error {
+		{"Releases", storage.PermissionRead, "prod", func(ctx context.Context, r api.Interface) error {
 			_, err := r.Releases(ctx, "prod", model, "", 0)
 			return err
 		}},
@@ -283,10 +291,10 @@ func calls(t *testing.T) []call {
 const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // as is a context of a principal with one grant.
-func as(t *testing.T, permission registry.Permission, environment, model string) context.Context {
-	return registry.WithPrincipal(t.Context(), registry.Principal{
+func as(t *testing.T, permission storage.Permission, environment, model string) context.Context {
+	return storage.WithPrincipal(t.Context(), storage.Principal{
 		Name:   "token:test",
-		Grants: []registry.Grant{{Permissions: []registry.Permission{permission}, Environment: environment, Model: model}},
+		Grants: []storage.Grant{{Permissions: []storage.Permission{permission}, Environment: environment, Model: model}},
 	})
 }
 
@@ -298,8 +306,8 @@ func TestGuard(t *testing.T) {
 	methods := make(map[string]bool)
 	for _, c := range rows {
 		methods[c.method] = true
-		for _, permission := range registry.Permissions() {
-			holds := c.permission == "" || permission == c.permission || permission == registry.PermissionAdminister
+		for _, permission := range storage.Permissions() {
+			holds := c.permission == "" || permission == c.permission || permission == storage.PermissionAdminister
 			where := c.environment
 			if where == "" {
 				where = "prod"
@@ -332,7 +340,7 @@ func TestGuard(t *testing.T) {
 			}
 		}
 	}
-	for m := range reflect.TypeFor[registry.Interface]().Methods() {
+	for m := range reflect.TypeFor[api.Interface]().Methods() {
 		if !methods[m.Name] {
 			t.Errorf("no row says what %s takes", m.Name)
 		}
@@ -343,8 +351,8 @@ func TestGuard(t *testing.T) {
 func TestGuardRefusesUnknownEdge(t *testing.T) {
 	t.Parallel()
 	r := new(recorder)
-	_, err := access.Guard(r).Promote(as(t, registry.PermissionAdminister, "**", "**"),
-		registry.PromoteRequest{Model: model, From: "nowhere", To: "elsewhere"})
+	_, err := access.Guard(r).Promote(as(t, storage.PermissionAdminister, "**", "**"),
+		api.PromoteRequest{Model: model, From: "nowhere", To: "elsewhere"})
 	if err == nil || r.asked == "Promote" {
 		t.Errorf("got error %v, and the registry was asked for %q; want a refusal before", err, r.asked)
 	}
@@ -354,7 +362,7 @@ func TestGuardRefusesUnknownEdge(t *testing.T) {
 // reason why there is none.
 func TestGuardKnowsNobody(t *testing.T) {
 	t.Parallel()
-	everything := []registry.Grant{{Permissions: registry.Permissions(), Environment: "**", Model: "**"}}
+	everything := []storage.Grant{{Permissions: storage.Permissions(), Environment: "**", Model: "**"}}
 	why := registry.Errorf(registry.CodeUnavailable, "the database does not answer")
 	check := func(ctx context.Context, name string, code registry.Code) {
 		for _, row := range calls(t) {
@@ -365,9 +373,9 @@ func TestGuardKnowsNobody(t *testing.T) {
 		}
 	}
 	check(t.Context(), "nobody", registry.CodeUnauthenticated)
-	check(registry.WithPrincipal(t.Context(), registry.Principal{Grants: everything}), "one without a name", registry.CodeUnauthenticated)
+	check(storage.WithPrincipal(t.Context(), storage.Principal{Grants: everything}), "one without a name", registry.CodeUnauthenticated)
 	check(access.WithRefusal(t.Context(), why), "one who was refused", registry.CodeUnavailable)
-	check(access.WithRefusal(as(t, registry.PermissionAdminister, "**", "**"), why), "one who is known too", registry.CodeUnavailable)
+	check(access.WithRefusal(as(t, storage.PermissionAdminister, "**", "**"), why), "one who is known too", registry.CodeUnavailable)
 }
 
 // long is a registry with a long history, of which only the last event is for everybody.
@@ -378,11 +386,11 @@ type long struct {
 
 const longest = 20_000
 
-func (l *long) History(_ context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (l *long) History(_ context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	l.asked++
-	var events []registry.Event
+	var events []history.Event
 	for seq := q.After + 1; seq <= longest && len(events) < q.Limit; seq++ {
-		e := registry.Event{Seq: seq, Environment: "prod", Model: "text/mood"}
+		e := history.Event{Seq: seq, Environment: "prod", Model: "text/mood"}
 		if seq == longest {
 			e.Model = "vision/digits"
 		}
@@ -395,8 +403,8 @@ func (l *long) History(_ context.Context, q registry.HistoryQuery) ([]registry.E
 func TestGuardLooksPastMany(t *testing.T) {
 	t.Parallel()
 	l := new(long)
-	events, err := access.Guard(l).History(as(t, registry.PermissionRead, "prod", "vision/*"), registry.HistoryQuery{Limit: 1})
-	if err != nil || len(events) != 1 || events[0].Seq != longest || l.asked > 2*longest/registry.MaxPage {
+	events, err := access.Guard(l).History(as(t, storage.PermissionRead, "prod", "vision/*"), history.HistoryQuery{Limit: 1})
+	if err != nil || len(events) != 1 || events[0].Seq != longest || l.asked > 2*longest/storage.MaxPage {
 		t.Errorf("seen is %v, error %v, after %d questions", events, err, l.asked)
 	}
 }
@@ -408,17 +416,17 @@ func TestGuardFiltersLists(t *testing.T) {
 		environment, model string
 		want               int
 	}{{"**", "**", 4}, {"prod", "**", 2}, {"*", "vision/*", 2}, {"staging", "text/mood", 1}, {"lab", "**", 0}, {"**", "*", 0}} {
-		ctx := as(t, registry.PermissionRead, c.environment, c.model)
+		ctx := as(t, storage.PermissionRead, c.environment, c.model)
 		heads, err := g.Heads(ctx, "", "")
 		if err != nil || len(heads) != c.want {
 			t.Errorf("%s in %s: heads %v, error %v, want %d", c.model, c.environment, heads, err, c.want)
 		}
 		for _, h := range heads {
-			if p, _ := registry.PrincipalOf(ctx); !p.May(registry.PermissionRead, h.Environment, h.Model) {
+			if p, _ := storage.PrincipalOf(ctx); !p.May(storage.PermissionRead, h.Environment, h.Model) {
 				t.Errorf("%s in %s is shown", h.Model, h.Environment)
 			}
 		}
-		if events, err := g.History(ctx, registry.HistoryQuery{}); err != nil || len(events) != c.want {
+		if events, err := g.History(ctx, history.HistoryQuery{}); err != nil || len(events) != c.want {
 			t.Errorf("%s in %s: %d events, error %v, want %d", c.model, c.environment, len(events), err, c.want)
 		}
 		if faults, err := g.HistoryFaults(ctx); err != nil || len(faults) != c.want {
@@ -443,8 +451,8 @@ func TestGuardRefusesStrangeBundles(t *testing.T) {
 		`{"dsseEnvelope":{"payload":"eyJwcmVkaWNhdGVUeXBlIjoiaHR0cHM6Ly9leGFtcGxlLmNvbS94In0="}}`,              // https://example.com/x
 	} {
 		r := new(recorder)
-		ctx := as(t, registry.PermissionAdminister, "**", "**")
-		if _, err := access.Guard(r).Attach(ctx, registry.Attachment{Environment: "prod", Model: model,
+		ctx := as(t, storage.PermissionAdminister, "**", "**")
+		if _, err := access.Guard(r).Attach(ctx, api.Attachment{Environment: "prod", Model: model,
 			Bundle: []byte(bundle)}); registry.CodeOf(err) != registry.CodeTrust || r.asked != "" {
 			t.Errorf("%s: error %v, want CodeTrust", bundle, err)
 		}
@@ -454,7 +462,7 @@ func TestGuardRefusesStrangeBundles(t *testing.T) {
 // What failed does not look as if it were done, and a list that failed not as if it were whole.
 func TestGuardPassesErrorsOn(t *testing.T) {
 	t.Parallel()
-	ctx := as(t, registry.PermissionAdminister, "**", "**")
+	ctx := as(t, storage.PermissionAdminister, "**", "**")
 	for _, c := range calls(t) {
 		if err := c.do(ctx, access.Guard(&recorder{err: errUnreachable})); !errors.Is(err, errUnreachable) {
 			t.Errorf("%s: error %v, want that of the registry", c.method, err)

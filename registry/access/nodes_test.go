@@ -7,24 +7,25 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // fleet has a report of each of some models in prod, in pages of one.
 type fleet struct {
 	models []string
-	stored []registry.NodeReport
+	stored []storage.NodeReport
 	err    error
 }
 
-func (f *fleet) ReportNode(_ context.Context, r registry.NodeReport) (registry.NodeReport, error) {
+func (f *fleet) ReportNode(_ context.Context, r storage.NodeReport) (storage.NodeReport, error) {
 	f.stored = append(f.stored, r)
 	return r, f.err
 }
 
-func (f *fleet) NodeReports(_ context.Context, environment, model, after string, _ int) (registry.Page[registry.NodeReport], error) {
-	var page registry.Page[registry.NodeReport]
+func (f *fleet) NodeReports(_ context.Context, environment, model, after string, _ int) (storage.Page[storage.NodeReport], error) {
+	var page storage.Page[storage.NodeReport]
 	for _, m := range f.models {
-		r := registry.NodeReport{Node: "edge-1", Environment: environment, Model: m, Reporter: "token:fleet"}
+		r := storage.NodeReport{Node: "edge-1", Environment: environment, Model: m, Reporter: "token:fleet"}
 		if r.Name() <= after || model != "" && m != model {
 			continue
 		}
@@ -37,7 +38,7 @@ func (f *fleet) NodeReports(_ context.Context, environment, model, after string,
 	return page, f.err
 }
 
-func (f *fleet) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+func (f *fleet) SilentNodes(ctx context.Context, environment, model, after string, limit int) (storage.Page[storage.NodeReport], error) {
 	return f.NodeReports(ctx, environment, model, after, limit)
 }
 
@@ -47,18 +48,18 @@ func TestGuardNodes(t *testing.T) {
 	const mood, voice = "text/mood", "text/voice"
 	for name, c := range map[string]struct {
 		grant              [2]string // environment and model
-		permission         registry.Permission
+		permission         storage.Permission
 		environment, model string
 		see                []string // empty: it is refused
 		partial            bool
 	}{
-		"its model":                       {[2]string{"prod", model}, registry.PermissionRead, "prod", model, []string{model}, false},
-		"all models, of which it may one": {[2]string{"prod", model}, registry.PermissionRead, "prod", "", []string{model}, true},
-		"all models":                      {[2]string{"**", "**"}, registry.PermissionRead, "prod", "", []string{mood, voice, model}, false},
-		"another model":                   {[2]string{"prod", model}, registry.PermissionRead, "prod", mood, nil, false},
-		"another environment":             {[2]string{"prod", model}, registry.PermissionRead, "staging", model, nil, false},
-		"all models elsewhere":            {[2]string{"prod", model}, registry.PermissionRead, "staging", "", nil, false},
-		"without reading":                 {[2]string{"prod", model}, registry.PermissionPush, "prod", model, nil, false},
+		"its model":                       {[2]string{"prod", model}, storage.PermissionRead, "prod", model, []string{model}, false},
+		"all models, of which it may one": {[2]string{"prod", model}, storage.PermissionRead, "prod", "", []string{model}, true},
+		"all models":                      {[2]string{"**", "**"}, storage.PermissionRead, "prod", "", []string{mood, voice, model}, false},
+		"another model":                   {[2]string{"prod", model}, storage.PermissionRead, "prod", mood, nil, false},
+		"another environment":             {[2]string{"prod", model}, storage.PermissionRead, "staging", model, nil, false},
+		"all models elsewhere":            {[2]string{"prod", model}, storage.PermissionRead, "staging", "", nil, false},
+		"without reading":                 {[2]string{"prod", model}, storage.PermissionPush, "prod", model, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +90,7 @@ func TestGuardNodes(t *testing.T) {
 			if c.model == "" {
 				return
 			}
-			_, err = g.ReportNode(ctx, registry.NodeReport{Node: "edge-1", Environment: c.environment, Model: c.model})
+			_, err = g.ReportNode(ctx, storage.NodeReport{Node: "edge-1", Environment: c.environment, Model: c.model})
 			if (err == nil) != (len(c.see) > 0) || (len(inner.stored) == 1) != (len(c.see) > 0) {
 				t.Errorf("a report: error %v, %d stored", err, len(inner.stored))
 			}
@@ -100,11 +101,11 @@ func TestGuardNodes(t *testing.T) {
 func TestGuardNodesPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	g := access.GuardNodes(&fleet{models: []string{model}, err: errUnreachable})
-	ctx := as(t, registry.PermissionRead, "prod", model)
+	ctx := as(t, storage.PermissionRead, "prod", model)
 	if page, err := g.NodeReports(ctx, "prod", model, "", 1); err == nil || len(page.Items) != 0 {
 		t.Errorf("a list: %+v, error %v, want the error alone", page, err)
 	}
-	if _, err := g.ReportNode(ctx, registry.NodeReport{Environment: "prod", Model: model}); err == nil {
+	if _, err := g.ReportNode(ctx, storage.NodeReport{Environment: "prod", Model: model}); err == nil {
 		t.Error("a report: no error")
 	}
 	if _, err := g.NodeReports(t.Context(), "prod", model, "", 1); !registry.HasCode(err, registry.CodeUnauthenticated) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Open decides whether callers may do everything without a token. They may until an
@@ -12,14 +12,14 @@ import (
 // even if that token expires or is revoked, or the issuers are removed while the service runs.
 // Open is safe for concurrent use. A nil Open always requires a token.
 type Open struct {
-	tokens  registry.Tokens
+	tokens  storage.Tokens
 	issuers func() bool
 	closed  atomic.Bool
 }
 
 // NewOpen makes an Open. issuers reports whether issuers are configured, even wrongly. It is
 // called for every request.
-func NewOpen(tokens registry.Tokens, issuers func() bool) *Open {
+func NewOpen(tokens storage.Tokens, issuers func() bool) *Open {
 	return &Open{tokens: tokens, issuers: issuers}
 }
 
@@ -44,8 +44,8 @@ func (o *Open) ToAll(ctx context.Context) (bool, error) {
 }
 
 // Anonymous is the principal of every caller while a service is open. Its grants must not be changed.
-func Anonymous() registry.Principal { return registry.Principal{Name: "anonymous", Grants: everything} }
+func Anonymous() storage.Principal { return storage.Principal{Name: "anonymous", Grants: everything} }
 
 // everything is made once, since an open service needs it for every request.
-var everything = []registry.Grant{
-	{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}
+var everything = []storage.Grant{
+	{Permissions: []storage.Permission{storage.PermissionAdminister}, Environment: "**", Model: "**"}}

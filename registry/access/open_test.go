@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func wantOpen(t *testing.T, o *access.Open, when string, want bool) {
@@ -24,7 +25,7 @@ func TestOpenUntilThereIsAToken(t *testing.T) {
 	o := access.NewOpen(db, func() bool { return false })
 	wantOpen(t, o, "before there is any token", true)
 	made := time.Now()
-	grants := []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}
+	grants := []storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}}
 	token, _, err := access.Mint("ci", grants, made, made.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -54,9 +55,9 @@ func TestOpenUntilThereAreIssuers(t *testing.T) {
 }
 
 // noList is a database that does not answer.
-type noList struct{ registry.Tokens }
+type noList struct{ storage.Tokens }
 
-func (noList) ListTokens(context.Context) ([]registry.Token, error) {
+func (noList) ListTokens(context.Context) ([]storage.Token, error) {
 	return nil, registry.Errorf(registry.CodeUnavailable, "the database does not answer")
 }
 
@@ -71,7 +72,7 @@ func TestOpenIsNotKnown(t *testing.T) {
 
 func TestAnonymousMayDoEverything(t *testing.T) {
 	t.Parallel()
-	for _, permission := range registry.Permissions() {
+	for _, permission := range storage.Permissions() {
 		if p := access.Anonymous(); !p.May(permission, "prod", "vision/digits") || !p.May(permission, "", "") {
 			t.Errorf("%s may not %s", p.Name, permission)
 		}
@@ -81,15 +82,15 @@ func TestAnonymousMayDoEverything(t *testing.T) {
 // An unknown action needs a permission that no principal has, not even an administrator.
 func TestUnknownActionIsRefused(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[string]registry.Permission{
-		access.ActionPull: registry.PermissionRead, access.ActionPush: registry.PermissionPush, access.ActionDelete: registry.PermissionAdminister,
+	for action, want := range map[string]storage.Permission{
+		access.ActionPull: storage.PermissionRead, access.ActionPush: storage.PermissionPush, access.ActionDelete: storage.PermissionAdminister,
 		"fly": "", "": "",
 	} {
 		if got := access.ActionPermission(action); got != want {
 			t.Errorf("action %q needs %q, want %q", action, got, want)
 		}
 	}
-	ctx := registry.WithPrincipal(t.Context(), access.Anonymous())
+	ctx := storage.WithPrincipal(t.Context(), access.Anonymous())
 	if err := (access.Repositories{}).Authorize(ctx, "staging/x", access.ActionPermission("fly")); registry.CodeOf(err) != registry.CodeForbidden {
 		t.Errorf("error %v, want CodeForbidden", err)
 	}

@@ -7,7 +7,10 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // previews is a previewer that remembers what it was asked.
@@ -16,27 +19,27 @@ type previews struct {
 	err   error
 }
 
-func (p *previews) Preview(context.Context, registry.PromoteRequest) (registry.Promotion, error) {
+func (p *previews) Preview(context.Context, api.PromoteRequest) (api.Promotion, error) {
 	p.asked = "Preview"
-	return registry.Promotion{}, p.err
+	return api.Promotion{}, p.err
 }
 
-func (p *previews) PreviewRollback(context.Context, registry.RollbackRequest) (registry.Promotion, error) {
+func (p *previews) PreviewRollback(context.Context, api.RollbackRequest) (api.Promotion, error) {
 	p.asked = "PreviewRollback"
-	return registry.Promotion{}, p.err
+	return api.Promotion{}, p.err
 }
 
-func (p *previews) Standing(context.Context, string, string) ([]registry.Candidate, error) {
+func (p *previews) Standing(context.Context, string, string) ([]api.Candidate, error) {
 	p.asked = "Standing"
 	return nil, p.err
 }
 
 // ask asks for each preview of a model in prod, and returns the errors.
 func (p *previews) ask(ctx context.Context, environments error) map[string]error {
-	g := access.Preview(p, func(context.Context) (registry.Environments, error) { return registrytest.Chain(), environments })
+	g := access.Preview(p, func(context.Context) (policy.Environments, error) { return registrytest.Chain(), environments })
 	errs := make(map[string]error)
-	_, errs["Preview"] = g.Preview(ctx, registry.PromoteRequest{Model: model, To: "prod"})
-	_, errs["PreviewRollback"] = g.PreviewRollback(ctx, registry.RollbackRequest{Model: model, Environment: "prod"})
+	_, errs["Preview"] = g.Preview(ctx, api.PromoteRequest{Model: model, To: "prod"})
+	_, errs["PreviewRollback"] = g.PreviewRollback(ctx, api.RollbackRequest{Model: model, Environment: "prod"})
 	_, errs["Standing"] = g.Standing(ctx, "prod", model)
 	return errs
 }
@@ -45,16 +48,16 @@ func (p *previews) ask(ctx context.Context, environments error) map[string]error
 func TestGuardedPreview(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		permission         registry.Permission
+		permission         storage.Permission
 		environment, model string
 		promotion, rest    bool // may see the preview of a promotion, and the others
 	}{
-		"reads the model everywhere":       {registry.PermissionRead, "*", model, true, true},
-		"reads it in the destination only": {registry.PermissionRead, "prod", model, false, true},
-		"reads it in the source only":      {registry.PermissionRead, "staging", model, false, false},
-		"reads another model":              {registry.PermissionRead, "*", "text/mood", false, false},
-		"pushes":                           {registry.PermissionPush, "*", model, false, false},
-		"administers":                      {registry.PermissionAdminister, "**", "**", true, true},
+		"reads the model everywhere":       {storage.PermissionRead, "*", model, true, true},
+		"reads it in the destination only": {storage.PermissionRead, "prod", model, false, true},
+		"reads it in the source only":      {storage.PermissionRead, "staging", model, false, false},
+		"reads another model":              {storage.PermissionRead, "*", "text/mood", false, false},
+		"pushes":                           {storage.PermissionPush, "*", model, false, false},
+		"administers":                      {storage.PermissionAdminister, "**", "**", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +76,7 @@ func TestGuardedPreview(t *testing.T) {
 
 func TestGuardedPreviewPassesErrorsOn(t *testing.T) {
 	t.Parallel()
-	ctx := as(t, registry.PermissionRead, "**", "**")
+	ctx := as(t, storage.PermissionRead, "**", "**")
 	for method, err := range (&previews{err: errUnreachable}).ask(ctx, nil) {
 		if !errors.Is(err, errUnreachable) {
 			t.Errorf("%s: error %v, want that of the registry", method, err)
@@ -83,8 +86,8 @@ func TestGuardedPreviewPassesErrorsOn(t *testing.T) {
 		t.Errorf("without environments: error %v", err)
 	}
 	p := new(previews)
-	g := access.Preview(p, func(context.Context) (registry.Environments, error) { return registrytest.Chain(), nil })
-	if _, err := g.Preview(ctx, registry.PromoteRequest{Model: model, From: "nowhere", To: "prod"}); err == nil || p.asked != "" {
+	g := access.Preview(p, func(context.Context) (policy.Environments, error) { return registrytest.Chain(), nil })
+	if _, err := g.Preview(ctx, api.PromoteRequest{Model: model, From: "nowhere", To: "prod"}); err == nil || p.asked != "" {
 		t.Errorf("along an edge that there is not: error %v, asked for %q", err, p.asked)
 	}
 	for method, err := range p.ask(t.Context(), nil) {

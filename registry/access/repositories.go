@@ -5,13 +5,15 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Repositories enforces permissions on the OCI endpoint. A repository is ENVIRONMENT/MODEL. The
 // repository of a model's sources counts as the separate model MODEL/sources. So callers that
 // may pull engines need not have access to the test cases.
 type Repositories struct {
-	Environments registry.Environments
+	Environments policy.Environments
 }
 
 // The actions on a repository, as scopes of tokens name them.
@@ -23,14 +25,14 @@ const (
 
 // ActionPermission is the permission that an action on a repository needs. For an unknown
 // action it is "", which is never granted.
-func ActionPermission(action string) registry.Permission {
+func ActionPermission(action string) storage.Permission {
 	switch action {
 	case ActionPull:
-		return registry.PermissionRead
+		return storage.PermissionRead
 	case ActionPush:
-		return registry.PermissionPush
+		return storage.PermissionPush
 	case ActionDelete:
-		return registry.PermissionAdminister
+		return storage.PermissionAdminister
 	}
 	return ""
 }
@@ -39,7 +41,7 @@ func ActionPermission(action string) registry.Permission {
 // there is a principal. Every principal is refused writes to protected environments: only
 // promotions and evidence change them. Errors: CodeUnauthenticated, also for a token that was
 // not issued for this action; CodeForbidden.
-func (r Repositories) Authorize(ctx context.Context, repository string, permission registry.Permission) error {
+func (r Repositories) Authorize(ctx context.Context, repository string, permission storage.Permission) error {
 	p, err := principal(ctx)
 	if err != nil || repository == "" {
 		return err
@@ -55,7 +57,7 @@ func (r Repositories) Authorize(ctx context.Context, repository string, permissi
 		}
 		return denied(p, permission, environment, model)
 	}
-	if permission == registry.PermissionRead {
+	if permission == storage.PermissionRead {
 		return nil
 	}
 	e, err := r.Environments.Find(environment)

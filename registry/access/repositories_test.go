@@ -7,20 +7,21 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestRepositories(t *testing.T) {
 	t.Parallel()
 	const (
-		read       = registry.PermissionRead
-		push       = registry.PermissionPush
-		administer = registry.PermissionAdminister
+		read       = storage.PermissionRead
+		push       = storage.PermissionPush
+		administer = storage.PermissionAdminister
 	)
 	r := access.Repositories{Environments: registrytest.Chain()}
 	for _, c := range []struct {
-		has                registry.Permission
+		has                storage.Permission
 		environment, model string // of the grant
-		wants              registry.Permission
+		wants              storage.Permission
 		repository         string
 		says               string // empty: it is allowed
 	}{
@@ -54,7 +55,7 @@ func TestRepositories(t *testing.T) {
 			t.Errorf("%s %s with %s of %s in %s: error %v, want %q", c.wants, c.repository, c.has, c.model, c.environment, err, c.says)
 		}
 	}
-	for _, permission := range registry.Permissions() {
+	for _, permission := range storage.Permissions() {
 		for _, repository := range []string{"", "staging/vision/digits", "prod/vision/digits"} {
 			if err := r.Authorize(t.Context(), repository, permission); registry.CodeOf(err) != registry.CodeUnauthenticated {
 				t.Errorf("nobody may %s %q: error %v", permission, repository, err)
@@ -68,22 +69,22 @@ func TestRepositories(t *testing.T) {
 func TestRepositoriesKnowWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	r := access.Repositories{Environments: registrytest.Chain()}
-	exact := func(p registry.Permission) registry.Grant {
-		return registry.Grant{Permissions: []registry.Permission{p}, Environment: "staging", Model: model}
+	exact := func(p storage.Permission) storage.Grant {
+		return storage.Grant{Permissions: []storage.Permission{p}, Environment: "staging", Model: model}
 	}
-	ctx := access.WithAsked(as(t, registry.PermissionRead, "staging", model),
-		[]registry.Grant{exact(registry.PermissionRead), exact(registry.PermissionPush)})
-	for permission, code := range map[registry.Permission]registry.Code{
-		registry.PermissionPush: registry.CodeForbidden, registry.PermissionAdminister: registry.CodeUnauthenticated,
+	ctx := access.WithAsked(as(t, storage.PermissionRead, "staging", model),
+		[]storage.Grant{exact(storage.PermissionRead), exact(storage.PermissionPush)})
+	for permission, code := range map[storage.Permission]registry.Code{
+		storage.PermissionPush: registry.CodeForbidden, storage.PermissionAdminister: registry.CodeUnauthenticated,
 	} {
 		if err := r.Authorize(ctx, "staging/"+model, permission); registry.CodeOf(err) != code {
 			t.Errorf("%s: error %v, want %s", permission, err, code)
 		}
 	}
-	if err := r.Authorize(ctx, "staging/"+model, registry.PermissionRead); err != nil {
+	if err := r.Authorize(ctx, "staging/"+model, storage.PermissionRead); err != nil {
 		t.Error(err)
 	}
-	if err := r.Authorize(ctx, "staging/text/mood", registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated {
+	if err := r.Authorize(ctx, "staging/text/mood", storage.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated {
 		t.Errorf("another repository: %v", err)
 	}
 }
@@ -91,10 +92,10 @@ func TestRepositoriesKnowWhatWasAsked(t *testing.T) {
 // What belongs to no model takes a grant for all of them.
 func TestAllowWhatBelongsToNoModel(t *testing.T) {
 	t.Parallel()
-	if err := access.Allow(as(t, registry.PermissionAdminister, "**", "**"), registry.PermissionAdminister, "", ""); err != nil {
+	if err := access.Allow(as(t, storage.PermissionAdminister, "**", "**"), storage.PermissionAdminister, "", ""); err != nil {
 		t.Error(err)
 	}
-	err := access.Allow(as(t, registry.PermissionAdminister, "*", "*"), registry.PermissionAdminister, "", "")
+	err := access.Allow(as(t, storage.PermissionAdminister, "*", "*"), storage.PermissionAdminister, "", "")
 	const want = "token:test may not administer things that belong to no model"
 	if registry.CodeOf(err) != registry.CodeForbidden || !strings.Contains(err.Error(), want) || len(registry.Hints(err)) != 1 {
 		t.Errorf("error %v, hints %q", err, registry.Hints(err))

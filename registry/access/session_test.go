@@ -10,12 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // session mints a session of a token until an hour after noon, and stores it.
-func session(t *testing.T, sessions registry.Sessions) (registry.Session, string) {
+func session(t *testing.T, sessions storage.Sessions) (storage.Session, string) {
 	t.Helper()
-	s, text, err := access.MintSession(registry.Session{Owner: "token a", Token: "a", Created: noon, Expires: noon.Add(time.Hour)})
+	s, text, err := access.MintSession(storage.Session{Owner: "token a", Token: "a", Created: noon, Expires: noon.Add(time.Hour)})
 	if err == nil {
 		err = sessions.CreateSession(t.Context(), s)
 	}
@@ -64,18 +65,18 @@ func TestSessionsLastUntilTheyExpire(t *testing.T) {
 
 func TestMalformedSessionsAreNotMinted(t *testing.T) {
 	t.Parallel()
-	if s, text, err := access.MintSession(registry.Session{Owner: "token a", Token: "a", Created: noon, Expires: noon}); err == nil || text != "" || s.ID != "" {
+	if s, text, err := access.MintSession(storage.Session{Owner: "token a", Token: "a", Created: noon, Expires: noon}); err == nil || text != "" || s.ID != "" {
 		t.Errorf("a session that has expired: %+v, %q, error %v", s, text, err)
 	}
 }
 
 // unreachable are sessions in a database that does not answer.
-type unreachable struct{ registry.Sessions }
+type unreachable struct{ storage.Sessions }
 
 var errUnreachable = errors.New("the database does not answer")
 
-func (unreachable) FindSession(context.Context, string) (registry.Session, error) {
-	return registry.Session{}, errUnreachable
+func (unreachable) FindSession(context.Context, string) (storage.Session, error) {
+	return storage.Session{}, errUnreachable
 }
 
 // Nobody is signed out because the database does not answer.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // tokenPrefix is the prefix of every token, so that secret scanners and people recognize one.
@@ -26,13 +28,13 @@ var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPaddin
 // Mint makes a token and the text that its bearer sends, mlp_ID_SECRET. The text is not stored.
 // A zero expires means never. Errors: CodeInvalid for an invalid name or grant, or an expiry
 // before created.
-func Mint(name string, grants []registry.Grant, created, expires time.Time) (registry.Token, string, error) {
+func Mint(name string, grants []storage.Grant, created, expires time.Time) (storage.Token, string, error) {
 	id, secret := random(idBytes), random(secretBytes)
-	t := registry.Token{
+	t := storage.Token{
 		ID: id, Name: name, Hash: sha256.Sum256([]byte(secret)), Grants: grants, Created: created, Expires: expires,
 	}
 	if err := t.Validate(); err != nil {
-		return registry.Token{}, "", err
+		return storage.Token{}, "", err
 	}
 	return t, tokenPrefix + id + "_" + secret, nil
 }
@@ -48,22 +50,22 @@ func IsToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
 
 // Redeem returns the token for a text. Errors: CodeUnauthenticated if it does not exist or is
 // no longer valid; others if it could not be looked up.
-func Redeem(ctx context.Context, tokens registry.Tokens, text string, now time.Time) (registry.Token, error) {
+func Redeem(ctx context.Context, tokens storage.Tokens, text string, now time.Time) (storage.Token, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(text, tokenPrefix), "_")
 	if _, err := encoding.DecodeString(id); !ok || !IsToken(text) || err != nil {
-		return registry.Token{}, unknownToken()
+		return storage.Token{}, unknownToken()
 	}
 	t, err := tokens.FindToken(ctx, id)
 	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
-		return registry.Token{}, err
+		return storage.Token{}, err
 	}
 	// Hash even if the token does not exist, so that both cases take the same time.
 	hash := sha256.Sum256([]byte(secret))
 	if same := subtle.ConstantTimeCompare(hash[:], t.Hash[:]); same != 1 || err != nil {
-		return registry.Token{}, unknownToken()
+		return storage.Token{}, unknownToken()
 	}
 	if err := Usable(t, now); err != nil {
-		return registry.Token{}, err
+		return storage.Token{}, err
 	}
 	return t, nil
 }
@@ -73,7 +75,7 @@ func unknownToken() error {
 }
 
 // Usable refuses a token that expired or was revoked. Errors: CodeUnauthenticated.
-func Usable(t registry.Token, now time.Time) error {
+func Usable(t storage.Token, now time.Time) error {
 	switch {
 	case !t.Revoked.IsZero():
 		return registry.Errorf(registry.CodeUnauthenticated,
@@ -86,7 +88,7 @@ func Usable(t registry.Token, now time.Time) error {
 }
 
 // Bearer returns the principal of a token's bearer.
-func Bearer(t registry.Token) registry.Principal {
+func Bearer(t storage.Token) storage.Principal {
 	name := "token:" + t.Name
-	return registry.Principal{Name: name, Grants: t.Grants, Person: registry.Person{Principal: name, Token: t.Name}}
+	return storage.Principal{Name: name, Grants: t.Grants, Person: evidence.Person{Principal: name, Token: t.Name}}
 }

@@ -10,16 +10,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func readAll() []registry.Grant {
-	return []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}
+func readAll() []storage.Grant {
+	return []storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}}
 }
 
 // mint makes a token that expires an hour after noon and keeps it.
-func mint(t *testing.T, tokens registry.Tokens, name string) (registry.Token, string) {
+func mint(t *testing.T, tokens storage.Tokens, name string) (storage.Token, string) {
 	t.Helper()
 	token, text, err := access.Mint(name, readAll(), noon, noon.Add(time.Hour))
 	if err == nil {
@@ -41,7 +42,7 @@ func TestMintAndRedeem(t *testing.T) {
 		t.Errorf("made %q with the ID %s; another has the ID %s", text, token.ID, other.ID)
 	}
 	got, err := access.Redeem(t.Context(), tokens, text, noon.Add(time.Minute))
-	if err != nil || got.Name != "ci" || access.Bearer(got).Name != "token:ci" || !access.Bearer(got).May(registry.PermissionRead, "prod", "x") {
+	if err != nil || got.Name != "ci" || access.Bearer(got).Name != "token:ci" || !access.Bearer(got).May(storage.PermissionRead, "prod", "x") {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 }
@@ -100,7 +101,7 @@ func TestMintRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		name    string
-		grants  []registry.Grant
+		grants  []storage.Grant
 		expires time.Time
 	}{
 		"no name":      {"", readAll(), time.Time{}},
@@ -109,7 +110,7 @@ func TestMintRefuses(t *testing.T) {
 		"upper case":   {"CI", readAll(), time.Time{}},
 		"long":         {strings.Repeat("a", 65), readAll(), time.Time{}},
 		"no grants":    {"ci", nil, time.Time{}},
-		"broken grant": {"ci", []registry.Grant{{Environment: "prod", Model: "x"}}, time.Time{}},
+		"broken grant": {"ci", []storage.Grant{{Environment: "prod", Model: "x"}}, time.Time{}},
 		"expired":      {"ci", readAll(), noon},
 	} {
 		if token, text, err := access.Mint(c.name, c.grants, noon, c.expires); registry.CodeOf(err) != registry.CodeInvalid ||

@@ -15,11 +15,17 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/airgap"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/gate"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // side is a registry on one side of the gap.
@@ -37,8 +43,8 @@ func newSide(t testing.TB, keys *registrytest.Keys) *side {
 	store := oci.New(s.open, oci.Options{})
 	served, err := service.New(service.Config{
 		Environments: registrytest.Chain(), Catalog: s.db, Records: s.db, Listing: s.db, Intents: s.db, Content: store, Mirror: store, Manifests: s.db,
-		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: now, Verify: keys.Verify, Sign: keys.Sign,
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: now, Verify: keys.Verify, Sign: keys.Sign,
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,18 +58,18 @@ func (s *side) open(_ context.Context, name string) (oci.Repository, error) {
 }
 
 // promoted makes a release that is in prod.
-func (s *side) promoted(t testing.TB) registry.Release {
+func (s *side) promoted(t testing.TB) artifact.Release {
 	t.Helper()
 	r := s.Build(t, registrytest.Build{})
 	s.Prove(t, r)
-	if _, err := s.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+	if _, err := s.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
 // save saves a release of an environment, with what counts there and files.
-func (s *side) save(t testing.TB, environment string, r registry.Release, files ...airgap.File) []byte {
+func (s *side) save(t testing.TB, environment string, r artifact.Release, files ...airgap.File) []byte {
 	t.Helper()
 	claims, _, err := s.Claims(t.Context(), environment, r)
 	if err != nil {
@@ -138,7 +144,7 @@ func TestLoad(t *testing.T) {
 	if _, err := receiver.Release(t.Context(), "prod", r.Model, ""); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("prod before the promotion: error %v, want none there", err)
 	}
-	if _, err := receiver.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+	if _, err := receiver.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); err != nil {
 		t.Errorf("promote what was loaded: %v", err)
 	}
 	again, err := receiver.load(t, checked)
@@ -161,7 +167,7 @@ func TestLoadWithoutTrust(t *testing.T) {
 	if err != nil || loaded.Attached != 0 || len(loaded.NotLoaded) == 0 {
 		t.Fatalf("loaded %+v, error %v, want no evidence", loaded, err)
 	}
-	if _, err := receiver.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); !registry.HasCode(err, registry.CodePolicy) {
+	if _, err := receiver.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); !registry.HasCode(err, registry.CodePolicy) {
 		t.Errorf("promote: error %v, want CodePolicy", err)
 	}
 }
@@ -175,7 +181,7 @@ func TestCheckRefuses(t *testing.T) {
 	file, staged := sender.save(t, "prod", r), sender.save(t, "staging", r)
 	restricted := newSide(t, keys)
 	quarantined := restricted.promoted(t)
-	restricted.AttachTo(t, "prod", quarantined, quarantined.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong answers"})
+	restricted.AttachTo(t, "prod", quarantined, quarantined.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong answers"})
 	recalled := restricted.save(t, "prod", quarantined)
 	with := func(edit func(*airgap.Expectation)) airgap.Expectation {
 		want := prod()
@@ -218,20 +224,20 @@ func TestCheckRefuses(t *testing.T) {
 // trusted approver, or is older, is refused.
 func TestRestrictions(t *testing.T) {
 	t.Parallel()
-	keys := registrytest.NewKeys(append(registrytest.RoleKeys(), registry.TrustEntry{
-		Key: "thief", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}, State: registry.KeyRevoked}))
+	keys := registrytest.NewKeys(append(registrytest.RoleKeys(), trust.TrustEntry{
+		Key: "thief", Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}, State: evidence.KeyRevoked}))
 	sender := newSide(t, keys)
 	r := sender.promoted(t)
 	plain := sender.save(t, "prod", r)
-	list := func(key string, counter int64, environment string, entries ...registry.Restriction) []byte {
-		l := registry.RestrictionList{ResourceURI: environment, Counter: counter, IssuedOn: now(), Reason: "wrong results", Entries: entries}
+	list := func(key string, counter int64, environment string, entries ...evidence.Restriction) []byte {
+		l := evidence.RestrictionList{ResourceURI: environment, Counter: counter, IssuedOn: now(), Reason: "wrong results", Entries: entries}
 		if counter > 1 {
 			l.Previous = digest.FromString("before")
 		}
-		return sender.Bundle(t, key, registry.PredicateRestrictions, l, digest.FromString(environment))
+		return sender.Bundle(t, key, evidence.PredicateRestrictions, l, digest.FromString(environment))
 	}
 	const environment = "oci://local/prod/"
-	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime",
+	recalled := evidence.Restriction{Kind: evidence.RestrictToolchain, Toolchain: "onnxruntime",
 		Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
 	with := func(bundle []byte) []byte {
 		return sender.save(t, "prod", r, airgap.File{Name: airgap.RestrictionsFile, Data: bundle})
@@ -272,14 +278,14 @@ func TestTrustOfReceiver(t *testing.T) {
 	sender := newSide(t, keys)
 	r := sender.promoted(t)
 	const environment = "oci://local/prod/"
-	recalled := registry.Restriction{Kind: registry.RestrictToolchain, Toolchain: "onnxruntime",
+	recalled := evidence.Restriction{Kind: evidence.RestrictToolchain, Toolchain: "onnxruntime",
 		Versions: ">=1.0", Reason: "wrong results", By: "approver", IssuedOn: now()}
-	list := func(counter int64, entries ...registry.Restriction) []byte {
-		l := registry.RestrictionList{ResourceURI: environment, Counter: counter, IssuedOn: now(), Reason: "wrong results", Entries: entries}
+	list := func(counter int64, entries ...evidence.Restriction) []byte {
+		l := evidence.RestrictionList{ResourceURI: environment, Counter: counter, IssuedOn: now(), Reason: "wrong results", Entries: entries}
 		if counter > 1 {
 			l.Previous = digest.FromString("before")
 		}
-		return sender.Bundle(t, "approver", registry.PredicateRestrictions, l, digest.FromString(environment))
+		return sender.Bundle(t, "approver", evidence.PredicateRestrictions, l, digest.FromString(environment))
 	}
 	file := func(files ...airgap.File) []byte { return sender.save(t, "prod", r, files...) }
 	lifted := airgap.File{Name: airgap.RestrictionsFile, Data: list(2)}
@@ -317,8 +323,8 @@ func TestCheckLooksAtBytes(t *testing.T) {
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	sender := newSide(t, keys)
 	r := sender.Build(t, registrytest.Build{})
-	put := func(p registry.Part, name, content string) registry.PartRef {
-		p.Files = []registry.PartFile{{File: registry.File{Path: name, Digest: digest.FromString(content), Size: int64(len(content))},
+	put := func(p storage.Part, name, content string) storage.PartRef {
+		p.Files = []storage.PartFile{{File: artifact.File{Path: name, Digest: digest.FromString(content), Size: int64(len(content))},
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}}
 		ref, err := sender.Parts.PutPart(t.Context(), "staging/"+r.Model, p)
 		if err != nil {
@@ -326,16 +332,16 @@ func TestCheckLooksAtBytes(t *testing.T) {
 		}
 		return ref
 	}
-	bent, err := sender.Parts.Assemble(t.Context(), "staging/"+r.Model, registry.Assembly{Model: r.Model, Version: "2.0.0", Revision: 1,
-		Sources: r.Sources, Plan: r.Plan, Parts: []registry.PartRef{
-			put(registry.Part{Role: registry.PartEngine, Model: r.Model, Format: "onnx", Engine: r.Engines[0]}, "model.onnx", "cos\nsystem\n(S'true'\ntR."),
-			put(registry.Part{Role: registry.PartLimits}, "limits.json", `{"v":1}`),
-			put(registry.Part{Role: registry.PartInterface}, "interface.json", `{"v":1}`),
+	bent, err := sender.Parts.Assemble(t.Context(), "staging/"+r.Model, storage.Assembly{Model: r.Model, Version: "2.0.0", Revision: 1,
+		Sources: r.Sources, Plan: r.Plan, Parts: []storage.PartRef{
+			put(storage.Part{Role: artifact.PartEngine, Model: r.Model, Format: "onnx", Engine: r.Engines[0]}, "model.onnx", "cos\nsystem\n(S'true'\ntR."),
+			put(storage.Part{Role: artifact.PartLimits}, "limits.json", `{"v":1}`),
+			put(storage.Part{Role: artifact.PartInterface}, "interface.json", `{"v":1}`),
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sender.Publish(t.Context(), registry.Publication{Model: r.Model, Release: bent}); err != nil {
+	if _, err := sender.Publish(t.Context(), api.Publication{Model: r.Model, Release: bent}); err != nil {
 		t.Fatal(err)
 	}
 	bad, err := sender.Release(t.Context(), "staging", r.Model, "")
@@ -343,7 +349,7 @@ func TestCheckLooksAtBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sender.Prove(t, bad)
-	if _, err := sender.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+	if _, err := sender.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := check(t, keys, sender.save(t, "prod", bad)); !registry.HasCode(err, registry.CodeUnsafe) ||
@@ -415,16 +421,16 @@ func (f *failing) step() error {
 	return nil
 }
 
-func (f *failing) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+func (f *failing) Attach(ctx context.Context, a api.Attachment) (registry.Digest, error) {
 	if err := f.step(); err != nil {
 		return "", err
 	}
 	return f.side.Attach(ctx, a)
 }
 
-func (f *failing) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+func (f *failing) Publish(ctx context.Context, p api.Publication) (history.Head, error) {
 	if err := f.step(); err != nil {
-		return registry.Head{}, err
+		return history.Head{}, err
 	}
 	return f.side.Publish(ctx, p)
 }

@@ -12,9 +12,16 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/gate"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/layout"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Expectation has the receiving side's demands on a file. Registry and Environment are required.
@@ -29,15 +36,15 @@ type Expectation struct {
 }
 
 // resource is what statements about a release in that environment name.
-func (want Expectation) resource(r registry.Release) string {
-	return registry.Environments{Registry: want.Registry}.ResourceURI(want.Environment, r.Model)
+func (want Expectation) resource(r artifact.Release) string {
+	return policy.Environments{Registry: want.Registry}.ResourceURI(want.Environment, r.Model)
 }
 
 // Receiver takes loaded releases.
 type Receiver interface {
-	Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error)
-	Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error)
-	Publish(ctx context.Context, p registry.Publication) (registry.Head, error)
+	Claims(ctx context.Context, environment string, r artifact.Release) ([]evidence.Claim, evidence.IgnoredEvidence, error)
+	Attach(ctx context.Context, a api.Attachment) (registry.Digest, error)
+	Publish(ctx context.Context, p api.Publication) (history.Head, error)
 }
 
 // Checker checks saved releases. All fields are required.
@@ -45,7 +52,7 @@ type Checker struct {
 	// Trust lists whom the receiving side trusts for the sending one. It is given the trust bundle in the file,
 	// which may be nil, and decides by its own rules whether that counts.
 	Trust func(ctx context.Context, bundle []byte) (Trusted, error)
-	Now   registry.Clock
+	Now   storage.Clock
 	// Inspect looks at the bytes of every file.
 	Inspect gate.Inspect
 }
@@ -54,7 +61,7 @@ type Checker struct {
 type Checked struct {
 	file   *layout.Layout
 	store  *oci.Store
-	claims []registry.Claim
+	claims []evidence.Claim
 	loaded Loaded
 }
 
@@ -68,12 +75,12 @@ type Destination struct {
 // Loaded is a release that was let in.
 type Loaded struct {
 	Origin    Origin             `json:"origin"`
-	Release   registry.Release   `json:"-"`
+	Release   artifact.Release   `json:"-"`
 	Ref       string             `json:"ref"`
 	Promoter  string             `json:"promoter"` // who let it into the environment of origin
 	Promoted  time.Time          `json:"promoted"`
 	Attached  int                `json:"attached"` // pieces of evidence
-	NotLoaded []registry.Ignored `json:"notLoaded,omitempty"`
+	NotLoaded []evidence.Ignored `json:"notLoaded,omitempty"`
 }
 
 // Check reads all of a file, and changes nothing. Errors: CodeDigest, CodeTrust, CodePolicy and CodeUnsafe, with
@@ -121,7 +128,7 @@ func (c Checker) Check(ctx context.Context, file io.ReaderAt, size int64, want E
 }
 
 // origin reads what a file says of itself. It must be about the release that the file holds.
-func origin(in *layout.Layout, r registry.Release) (Origin, error) {
+func origin(in *layout.Layout, r artifact.Release) (Origin, error) {
 	text, err := titled(in, r, originFile)
 	if err != nil {
 		return Origin{}, err
@@ -139,7 +146,7 @@ func origin(in *layout.Layout, r registry.Release) (Origin, error) {
 
 // titled returns a file that was saved beside the release, nil if there is none. Errors: CodeTrust for
 // a file that save did not write.
-func titled(in *layout.Layout, r registry.Release, title string) ([]byte, error) {
+func titled(in *layout.Layout, r artifact.Release, title string) ([]byte, error) {
 	all := in.Referrers(r.Digest, OriginType)
 	if len(all) != 1 {
 		return nil, registry.Errorf(registry.CodeTrust, "the file has %d manifests of type %s: want one", len(all), OriginType)
@@ -177,9 +184,9 @@ func (want Expectation) place(found Loaded, tag string) error {
 
 // claims verifies all evidence in the file, for the place that it must be from. Evidence by signers who are
 // not trusted counts for nothing.
-func (c Checker) claims(ctx context.Context, by Trusted, store *oci.Store, r registry.Release, want Expectation) ([]registry.Claim, error) {
+func (c Checker) claims(ctx context.Context, by Trusted, store *oci.Store, r artifact.Release, want Expectation) ([]evidence.Claim, error) {
 	resource := want.resource(r)
-	var claims []registry.Claim
+	var claims []evidence.Claim
 	for _, subject := range r.Subjects() {
 		for b, err := range store.Evidence(ctx, saved, subject.Digest) {
 			if err != nil {
@@ -202,9 +209,9 @@ func (c Checker) claims(ctx context.Context, by Trusted, store *oci.Store, r reg
 
 // stands checks that a trusted promoter let the release into its environment, that nothing
 // in the file speaks against it, and how long ago that was.
-func (c Checker) stands(found *Loaded, claims []registry.Claim, in registry.Restrictions, want Expectation) error {
+func (c Checker) stands(found *Loaded, claims []evidence.Claim, in restriction.Restrictions, want Expectation) error {
 	resource := want.resource(found.Release)
-	decision := registry.CheckStanding(resource, found.Release, claims, in)
+	decision := policy.CheckStanding(resource, found.Release, claims, in)
 	var reasons []error
 	for _, req := range decision.Unmet() {
 		code := registry.CodeTrust
@@ -213,7 +220,7 @@ func (c Checker) stands(found *Loaded, claims []registry.Claim, in registry.Rest
 		}
 		reasons = append(reasons, registry.Errorf(code, "%s of %s: %s: %s", found.Release.Model, found.Release.Tag(), req.Subject, req.Detail))
 	}
-	claim, summary, ok := registry.FindVSA(claims, found.Release, resource)
+	claim, summary, ok := policy.FindVSA(claims, found.Release, resource)
 	if !ok && len(reasons) == 0 {
 		reasons = append(reasons, registry.Errorf(registry.CodeTrust, "no promoter let the release into %s", resource))
 	}
@@ -270,39 +277,39 @@ func (c *Checked) Load(ctx context.Context, to Destination) (Loaded, error) {
 		if err != nil {
 			return found, err
 		}
-		_, err = to.Receiver.Attach(ctx, registry.Attachment{
+		_, err = to.Receiver.Attach(ctx, api.Attachment{
 			Environment: to.First, Model: r.Model, Release: r.Digest, Subject: claim.Subject, Bundle: b.Data, Figures: b.Figures,
 		})
 		switch {
 		case registry.HasCode(err, registry.CodeTrust), registry.HasCode(err, registry.CodePolicy):
-			found.NotLoaded = append(found.NotLoaded, registry.Ignored{Bundle: claim.Bundle, Subject: claim.Subject, Reason: err.Error()})
+			found.NotLoaded = append(found.NotLoaded, evidence.Ignored{Bundle: claim.Bundle, Subject: claim.Subject, Reason: err.Error()})
 		case err != nil:
 			return found, err
 		default:
 			found.Attached++
 		}
 	}
-	_, err = to.Receiver.Publish(ctx, registry.Publication{Model: r.Model, Release: r.Digest})
+	_, err = to.Receiver.Publish(ctx, api.Publication{Model: r.Model, Release: r.Digest})
 	return found, err
 }
 
 // recorded reports whether the receiving side has a piece of evidence already, from an earlier load.
-func recorded(there []registry.Claim, claim registry.Claim) bool {
-	return slices.ContainsFunc(there, func(c registry.Claim) bool {
+func recorded(there []evidence.Claim, claim evidence.Claim) bool {
+	return slices.ContainsFunc(there, func(c evidence.Claim) bool {
 		return c.Bundle == claim.Bundle && c.Subject == claim.Subject && c.Recorded > 0
 	})
 }
 
 // inOrder returns the claims to attach, reports in the order in which they were finished.
-func inOrder(claims []registry.Claim) []registry.Claim {
-	out := slices.DeleteFunc(slices.Clone(claims), func(c registry.Claim) bool { return c.Statement.PredicateType == registry.PredicateVSA })
-	slices.SortStableFunc(out, func(a, b registry.Claim) int { return finished(a).Compare(finished(b)) })
+func inOrder(claims []evidence.Claim) []evidence.Claim {
+	out := slices.DeleteFunc(slices.Clone(claims), func(c evidence.Claim) bool { return c.Statement.PredicateType == evidence.PredicateVSA })
+	slices.SortStableFunc(out, func(a, b evidence.Claim) int { return finished(a).Compare(finished(b)) })
 	return out
 }
 
 // finished is when a report was finished; zero for other statements, which so come first.
-func finished(c registry.Claim) time.Time {
-	var head registry.ReportHead
+func finished(c evidence.Claim) time.Time {
+	var head evidence.ReportHead
 	if registry.DecodeSigned(c.Statement.Predicate, &head) != nil {
 		return time.Time{}
 	}

@@ -10,6 +10,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/layout"
 )
@@ -56,7 +57,7 @@ type File struct {
 type Request struct {
 	Registry    string // its name
 	Environment string
-	Release     registry.Release
+	Release     artifact.Release
 	Evidence    []registry.Digest // manifests
 	Files       []File
 }

@@ -1,12 +1,16 @@
 package api
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
+)
 
 // attachPermission returns the permission that is needed to attach a bundle, by its predicate
 // type. It does not verify the bundle: the registry refuses bundles that a key without the
 // right role signed, and bundles that two readers could read differently. Errors: CodeTrust if
 // there is no statement or its predicate type is unknown.
-func attachPermission(bundle []byte) (registry.Permission, error) {
+func attachPermission(bundle []byte) (storage.Permission, error) {
 	var document struct {
 		Envelope struct {
 			Payload []byte `json:"payload"`
@@ -22,7 +26,7 @@ func attachPermission(bundle []byte) (registry.Permission, error) {
 		return "", registry.Errorf(registry.CodeTrust,
 			"attach: the bundle has no statement with a predicateType in a DSSE envelope")
 	}
-	role, known := registry.RoleFor(statement.PredicateType)
+	role, known := evidence.RoleFor(statement.PredicateType)
 	if !known {
 		return "", registry.Errorf(registry.CodeTrust, "attach: predicate type %.200q is unknown", statement.PredicateType)
 	}
@@ -30,16 +34,16 @@ func attachPermission(bundle []byte) (registry.Permission, error) {
 }
 
 // rolePermission returns the permission that is needed to attach evidence of a role.
-func rolePermission(role registry.Role) registry.Permission {
+func rolePermission(role evidence.Role) storage.Permission {
 	switch role {
-	case registry.RoleBuilder:
-		return registry.PermissionPush
-	case registry.RoleVerifier:
-		return registry.PermissionVerify
-	case registry.RoleApprover:
-		return registry.PermissionApprove
-	case registry.RolePromoter:
-		return registry.PermissionPromote
+	case evidence.RoleBuilder:
+		return storage.PermissionPush
+	case evidence.RoleVerifier:
+		return storage.PermissionVerify
+	case evidence.RoleApprover:
+		return storage.PermissionApprove
+	case evidence.RolePromoter:
+		return storage.PermissionPromote
 	}
-	return registry.PermissionAdminister
+	return storage.PermissionAdminister
 }

@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Call is one call of an operation.
@@ -21,7 +21,7 @@ type Call interface {
 	// Do carries the operation out and sets the answer, which can come with an error.
 	Do(ctx context.Context) error
 	// DoFor does the same for a caller that may not read everything.
-	DoFor(ctx context.Context, p registry.Principal) error
+	DoFor(ctx context.Context, p storage.Principal) error
 	// Check finds what contradicts the request in the answer.
 	Check() (what string, err error)
 }
@@ -31,7 +31,7 @@ type Around func(ctx context.Context, c Call) error
 
 // Wrap returns a registry whose calls are handled by around, and carried out by inner. inner may be nil if around
 // never calls Do.
-func Wrap(inner registry.Interface, around Around) registry.Interface { return &wrapped{inner, around} }
+func Wrap(inner Interface, around Around) Interface { return &wrapped{inner, around} }
 
 // Ask makes one call of an operation.
 func Ask[Req, Res any](ctx context.Context, around Around, o *Operation[Req, Res], q Req) (Res, error) {
@@ -39,7 +39,7 @@ func Ask[Req, Res any](ctx context.Context, around Around, o *Operation[Req, Res
 }
 
 type wrapped struct {
-	inner  registry.Interface
+	inner  Interface
 	around Around
 }
 
@@ -51,7 +51,7 @@ func ask[Req, Res any](ctx context.Context, w *wrapped, o *Operation[Req, Res], 
 
 type call[Req, Res any] struct {
 	*Operation[Req, Res]
-	inner   registry.Interface
+	inner   Interface
 	request Req
 	answer  Res
 }
@@ -79,7 +79,8 @@ func (c *call[Req, Res]) Needs(ctx context.Context) (Place, error) {
 }
 
 func (c *call[Req, Res]) Request() any { return &c.request }
-func (c *call[Req, Res]) Answer() any  { return &c.answer }
+
+func (c *call[Req, Res]) Answer() any { return &c.answer }
 
 func (c *call[Req, Res]) Do(ctx context.Context) (err error) {
 	if w, ok := c.inner.(*wrapped); ok { // the same call, so that a call through several costs one allocation
@@ -92,7 +93,7 @@ func (c *call[Req, Res]) Do(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *call[Req, Res]) DoFor(ctx context.Context, p registry.Principal) (err error) {
+func (c *call[Req, Res]) DoFor(ctx context.Context, p storage.Principal) (err error) {
 	if c.Readable == nil {
 		return c.Do(ctx)
 	}

@@ -6,30 +6,34 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // These functions find what contradicts a request in its answer, for clients.
 
-func checkPublished(q registry.Publication, a registry.Head) (what string, err error) {
+func checkPublished(q Publication, a history.Head) (what string, err error) {
 	if a.Release != q.Release {
 		err = fmt.Errorf("want the published %[2]s, got %[1]q", a.Release, q.Release)
 	}
 	return "head", err
 }
 
-func checkAttested(q registry.AttestRequest, a registry.Attested) (what string, err error) {
+func checkAttested(q evidence.AttestRequest, a evidence.Attested) (what string, err error) {
 	if a.Kind != q.Kind || a.Release != q.Release || a.Evidence.Validate() != nil {
 		err = fmt.Errorf("want a %s of %s, got a %.40q of %.80q", q.Kind, q.Release, a.Kind, a.Release)
 	}
 	return "attestation", err
 }
 
-func checkPromotion[Req any](_ Req, a registry.Promotion) (what string, err error) {
+func checkPromotion[Req any](_ Req, a Promotion) (what string, err error) {
 	return "promotion", a.Release.Validate()
 }
 
-func checkPromotionCheck(q registry.PromotionQuery, a registry.PromotionCheck) (what string, err error) {
+func checkPromotionCheck(q PromotionQuery, a PromotionCheck) (what string, err error) {
 	same := (q.Version == "" || a.Version == q.Version) && (q.Digest == "" || a.Digest == q.Digest)
 	switch {
 	case !same || a.Model != q.Model || a.Environment != q.Environment:
@@ -40,7 +44,7 @@ func checkPromotionCheck(q registry.PromotionQuery, a registry.PromotionCheck) (
 	return "promotion check", err
 }
 
-func checkNodeReport(q NodeReport, a registry.NodeReport) (what string, err error) {
+func checkNodeReport(q NodeReport, a storage.NodeReport) (what string, err error) {
 	if a.Node != q.Node || a.Engine != q.Engine {
 		err = fmt.Errorf("want %s with %s, got %.40q with %.80q", q.Node, q.Engine, a.Node, a.Engine)
 	}
@@ -49,7 +53,7 @@ func checkNodeReport(q NodeReport, a registry.NodeReport) (what string, err erro
 
 // checkRestrictions refuses an answer about another environment, and one that contradicts itself. Whoever does not
 // trust the service verifies the bundle.
-func checkRestrictions(environment string, a registry.SignedRestrictions) error {
+func checkRestrictions(environment string, a restriction.SignedRestrictions) error {
 	if a.Environment != environment {
 		return fmt.Errorf("want those of %q, got %q", environment, a.Environment)
 	}
@@ -59,7 +63,7 @@ func checkRestrictions(environment string, a registry.SignedRestrictions) error 
 	return nil
 }
 
-func checkTrust(a registry.SignedTrust) error {
+func checkTrust(a trust.SignedTrust) error {
 	if found := digest.FromBytes(a.Bundle); found != a.Digest {
 		return fmt.Errorf("the bundle has the digest %s, want %s", found, a.Digest)
 	}

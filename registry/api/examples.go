@@ -1,6 +1,9 @@
 package api
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+)
 
 // object is a JSON object.
 type object = map[string]any
@@ -20,9 +23,9 @@ const (
 )
 
 var (
-	exampleNode    = registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
-	exampleRuntime = registry.Runtime{V: 1, Name: "ours", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
-	exampleWebhook = WebhookRequest{URL: "https://example.com/mlpromote", Environment: "prod", Kinds: []registry.EventKind{registry.EventPromote, registry.EventRollback}}
+	exampleNode    = artifact.Node{V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: "v3"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+	exampleRuntime = artifact.Runtime{V: 1, Name: "ours", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+	exampleWebhook = WebhookRequest{URL: "https://example.com/mlpromote", Environment: "prod", Kinds: []history.EventKind{history.EventPromote, history.EventRollback}}
 )
 
 func exampleReleases() []Example {

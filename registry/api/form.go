@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // Input is a request as a service received it.
@@ -51,7 +50,7 @@ func fieldsOf(form any) []field {
 
 // Serve reads a request and carries it out. A name that is required and is missing is refused, but for digests, which
 // the operation refuses.
-func (o *Operation[Req, Res]) Serve(ctx context.Context, r registry.Interface, in Input) (any, error) {
+func (o *Operation[Req, Res]) Serve(ctx context.Context, r Interface, in Input) (any, error) {
 	var q Req
 	if o.HasBody() {
 		if err := in.Body(&q); err != nil {
@@ -98,7 +97,7 @@ func Send(row *Row, form any) (Sent, error) {
 		text := fmt.Sprint(of.Interface())
 		switch {
 		case f.in == inPath && f.name == "model":
-			path, err := wire.ModelPath(text, strings.TrimPrefix(row.Path, at("")))
+			path, err := ModelPath(text, strings.TrimPrefix(row.Path, at("")))
 			if err != nil {
 				return Sent{}, err
 			}
@@ -116,4 +115,4 @@ func Send(row *Row, form any) (Sent, error) {
 }
 
 // at returns the path of an operation on a model.
-func at(operation string) string { return wire.ModelsPath + "{model}/" + operation }
+func at(operation string) string { return ModelsPath + "{model}/" + operation }

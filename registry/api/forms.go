@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Paging is the end of the form of a list. Cursor is where the page begins: the Next of the page before. For a registry it is a
@@ -55,7 +58,7 @@ type DigestQuery struct {
 // ClaimsQuery asks for the evidence about a release that was read.
 type ClaimsQuery struct {
 	Environment string
-	Release     registry.Release
+	Release     artifact.Release
 }
 
 // ComparisonQuery names two releases of a model.
@@ -65,26 +68,26 @@ type ComparisonQuery struct {
 	To    registry.Digest `query:"to,required"`
 }
 
-// HistoryForm is a [registry.HistoryQuery] over HTTP.
+// HistoryForm is a [history.HistoryQuery] over HTTP.
 type HistoryForm struct {
-	Environment string             `query:"environment"`
-	Model       string             `query:"model"`
-	Kind        registry.EventKind `query:"kind"`
-	Subject     registry.Digest    `query:"subject"`
-	Signer      string             `query:"signer"`
-	Principal   string             `query:"principal"`
-	After       int64              `query:"after"`
-	Before      int64              `query:"before"`
-	Order       string             `query:"order"` // asc or desc
+	Environment string            `query:"environment"`
+	Model       string            `query:"model"`
+	Kind        history.EventKind `query:"kind"`
+	Subject     registry.Digest   `query:"subject"`
+	Signer      string            `query:"signer"`
+	Principal   string            `query:"principal"`
+	After       int64             `query:"after"`
+	Before      int64             `query:"before"`
+	Order       string            `query:"order"` // asc or desc
 	Paging
 }
 
 // EventsQuery selects the events of a stream.
 type EventsQuery struct {
-	Environment string             `query:"environment"`
-	Model       string             `query:"model"`
-	Kind        registry.EventKind `query:"kind"`
-	After       int64              `query:"after"`
+	Environment string            `query:"environment"`
+	Model       string            `query:"model"`
+	Kind        history.EventKind `query:"kind"`
+	After       int64             `query:"after"`
 }
 
 // EventQuery names an event by its number.
@@ -123,9 +126,9 @@ type ResolveRequest struct {
 	Version     string            `json:"version,omitempty"`
 	Variant     string            `json:"variant,omitempty"`
 	NodeType    string            `json:"nodeType,omitempty"`
-	Node        *registry.Node    `json:"node,omitempty"`
+	Node        *artifact.Node    `json:"node,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	Runtime     *registry.Runtime `json:"runtime,omitempty"`     // absent: the runtimes of the node
+	Runtime     *artifact.Runtime `json:"runtime,omitempty"`     // absent: the runtimes of the node
 	RuntimeName string            `json:"runtimeName,omitempty"` // name of a runtime that the service knows
 }
 
@@ -182,7 +185,7 @@ type HistoryAcceptance struct {
 
 // Adoption is the body of POST configuration.
 type Adoption struct {
-	Adopt registry.Configuration `json:"adopt"` // the expected configuration in the files of the replica
+	Adopt history.Configuration `json:"adopt"` // the expected configuration in the files of the replica
 }
 
 // Verification is the answer to GET history/verification.
@@ -193,12 +196,12 @@ type Verification struct {
 	Fault  string          `json:"fault,omitempty"` // of the chain
 	// Faults are heads and summaries that the history does not explain. It is set only if the
 	// chain is correct.
-	Faults []registry.HistoryFault `json:"faults,omitempty"`
+	Faults []history.HistoryFault `json:"faults,omitempty"`
 }
 
 // TargetUse is a target with the engines at heads that were built for it.
 type TargetUse struct {
-	Target  registry.Target `json:"target"`
+	Target  artifact.Target `json:"target"`
 	Engines []TargetEngine  `json:"engines"`
 }
 
@@ -224,8 +227,8 @@ type Quarantine struct {
 
 // Claims is the answer to GET evidence.
 type Claims struct {
-	Claims       []registry.Claim   `json:"claims"`
-	Ignored      []registry.Ignored `json:"ignored"`      // the first registry.MaxIgnored
+	Claims       []evidence.Claim   `json:"claims"`
+	Ignored      []evidence.Ignored `json:"ignored"`      // the first registry.MaxIgnored
 	IgnoredCount int                `json:"ignoredCount"` // number of all ignored pieces
 }
 
@@ -237,7 +240,7 @@ type NodeReportsQuery struct {
 	Paging
 }
 
-// NodeReport is the body of a report of a node. The registry sets the other fields of a [registry.NodeReport].
+// NodeReport is the body of a report of a node. The registry sets the other fields of a [storage.NodeReport].
 type NodeReport struct {
 	Node        string          `json:"node"`
 	NodeType    string          `json:"nodeType,omitempty"`

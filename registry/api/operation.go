@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Kind is what an operation does to a registry. A row without a kind is refused.
@@ -40,10 +40,10 @@ type Row struct {
 	Method, Path string
 	Summary, Tag string
 	// Permission is what the caller needs; without one, everybody is refused.
-	Permission registry.Permission
+	Permission storage.Permission
 	Rule       Rule
 	// AnyOf are the permissions of which one is needed, if the content of a request decides which. Nil: Permission.
-	AnyOf []registry.Permission
+	AnyOf []storage.Permission
 	Kind  Kind
 	// Whole means that the operation belongs to no environment or model, and that the service checks the permission
 	// before it. Else the registry behind it does.
@@ -67,7 +67,7 @@ type Example struct {
 
 // Once reports whether requests with the same idempotency key are carried out once: every POST that changes something.
 func (r *Row) Once() bool {
-	return r.Method == http.MethodPost && r.Permission != registry.PermissionRead
+	return r.Method == http.MethodPost && r.Permission != storage.PermissionRead
 }
 
 // HasBody reports whether requests have a body.
@@ -75,13 +75,13 @@ func (r *Row) HasBody() bool { return r.Method == http.MethodPost || r.Method ==
 
 // Possible reports whether the caller has a needed permission for anything. Without access control, there is no caller.
 func (r *Row) Possible(ctx context.Context) bool {
-	caller, ok := registry.PrincipalOf(ctx)
-	return !ok || slices.ContainsFunc(append([]registry.Permission{r.Permission}, r.AnyOf...), caller.MayAnywhere)
+	caller, ok := storage.PrincipalOf(ctx)
+	return !ok || slices.ContainsFunc(append([]storage.Permission{r.Permission}, r.AnyOf...), caller.MayAnywhere)
 }
 
 // Place is what a request is about, and the permission that its caller needs there.
 type Place struct {
-	Permission         registry.Permission
+	Permission         storage.Permission
 	Environment, Model string
 }
 
@@ -91,13 +91,13 @@ type Operation[Req, Res any] struct {
 	// At is what a request is about. Nil: nothing in particular.
 	At func(q Req) (environment, model string)
 	// Needs finds the place and the permission of a request that does not have them. Nil: At and Permission.
-	Needs func(ctx context.Context, r registry.Interface, q Req) (Place, error)
+	Needs func(ctx context.Context, r Interface, q Req) (Place, error)
 	// Asks reports whether a request only asks what would be decided. Nil: none does.
 	Asks func(q Req) bool
 	// Readable is Do for a caller that may not read everything, for rows with the rule AmongReadable.
-	Readable func(ctx context.Context, r registry.Interface, p registry.Principal, q Req) (Res, error)
+	Readable func(ctx context.Context, r Interface, p storage.Principal, q Req) (Res, error)
 	// Do carries the operation out. Nil: the service has a handler of its own.
-	Do func(ctx context.Context, r registry.Interface, q Req) (Res, error)
+	Do func(ctx context.Context, r Interface, q Req) (Res, error)
 	// Check finds what contradicts the request in an answer, for clients. what names the answer.
 	Check func(q Req, a Res) (what string, err error)
 }
@@ -115,7 +115,7 @@ type Any interface {
 	// Served reports whether Serve carries the operation out.
 	Served() bool
 	// Serve reads a request that was sent to a service and carries it out.
-	Serve(ctx context.Context, r registry.Interface, in Input) (any, error)
+	Serve(ctx context.Context, r Interface, in Input) (any, error)
 	// Validate refuses a row that lacks something. Errors: CodeInvalid.
 	Validate() error
 }
@@ -169,7 +169,7 @@ func (o *Operation[Req, Res]) Validate() error {
 	for what, missing := range map[string]bool{
 		"name": o.Name == "", "permission": o.Permission == "", "summary": o.Summary == "", "tag": o.Tag == "", "example": len(o.Examples) == 0,
 		"kind":  o.Kind != Reads && o.Kind != Decides && o.Kind != Changes,
-		"route": o.Method == "" || !strings.HasPrefix(o.Path, wire.Prefix+"/"),
+		"route": o.Method == "" || !strings.HasPrefix(o.Path, Prefix+"/"),
 		"rule":  o.Rule == AtPlace && !o.Whole && o.At == nil && o.Needs == nil && o.Do != nil,
 		"list":  (o.Rule == AmongReadable) != (o.Readable != nil) && o.Do != nil,
 	} {

@@ -4,56 +4,61 @@ import (
 	"context"
 	"net/http"
 
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // The operations that read environments and what they hold.
 var (
 	// Environments is allowed to every principal with a grant, because every command needs it.
-	Environments = &Operation[None, registry.Environments]{
+	Environments = &Operation[None, policy.Environments]{
 		Row: Row{
-			Name: "environments", Method: get, Path: wire.EnvironmentsPath, Summary: "The chain of environments with policies and trust", Tag: "environments",
+			Name: "environments", Method: get, Path: EnvironmentsPath, Summary: "The chain of environments with policies and trust", Tag: "environments",
 			Kind: Reads, Permission: read, Rule: WithAnyGrant, Examples: []Example{one("all")},
 		},
-		Do: func(ctx context.Context, r registry.Interface, _ None) (registry.Environments, error) {
+		Do: func(ctx context.Context, r Interface, _ None) (policy.Environments, error) {
 			return r.Environments(ctx)
 		},
-		Check: func(_ None, a registry.Environments) (string, error) { return "environments", a.Validate() },
+		Check: func(_ None, a policy.Environments) (string, error) { return "environments", a.Validate() },
 	}
-	Heads = &Operation[HeadsQuery, []registry.Head]{
+	Heads = &Operation[HeadsQuery, []history.Head]{
 		Row: Row{
-			Name: "heads", Method: get, Path: wire.HeadsPath, Summary: "Heads by model and environment; limit counts models", Tag: "environments",
+			Name: "heads", Method: get, Path: HeadsPath, Summary: "Heads by model and environment; limit counts models", Tag: "environments",
 			Kind: Reads, Permission: read, Rule: AmongReadable,
 			Examples: []Example{one("all"), one("of an environment", "environment", "prod", "limit", "10"), one("of a model", "model", exampleModel)},
 		},
 		At:       func(q HeadsQuery) (string, string) { return q.Environment, q.Model },
 		Readable: readableHeads,
-		Do: func(ctx context.Context, r registry.Interface, q HeadsQuery) ([]registry.Head, error) {
+		Do: func(ctx context.Context, r Interface, q HeadsQuery) ([]history.Head, error) {
 			return r.Heads(ctx, q.Environment, q.Model)
 		},
 	}
-	Models = &Operation[ModelsQuery, registry.Page[registry.ModelHeads]]{
+	Models = &Operation[ModelsQuery, storage.Page[history.ModelHeads]]{
 		Row: Row{
-			Name: "models", Method: get, Path: wire.ModelListPath, Summary: "Models that have a head, with their heads", Tag: "models",
+			Name: "models", Method: get, Path: ModelListPath, Summary: "Models that have a head, with their heads", Tag: "models",
 			Kind: Reads, Permission: read, Rule: AmongReadable,
 			Examples: []Example{one("all"), one("page", "limit", "1"), one("of an environment", "environment", "prod")},
 		},
 		At:       func(q ModelsQuery) (string, string) { return q.Environment, "" },
 		Readable: readableModels,
-		Do: func(ctx context.Context, r registry.Interface, q ModelsQuery) (registry.Page[registry.ModelHeads], error) {
+		Do: func(ctx context.Context, r Interface, q ModelsQuery) (storage.Page[history.ModelHeads], error) {
 			return r.Models(ctx, q.Environment, q.Cursor, q.Limit)
 		},
 	}
-	Targets = &Operation[ModelsQuery, registry.Page[TargetUse]]{Row: Row{
-		Name: "targets", Method: get, Path: wire.TargetsPath, Summary: "The targets of the engines at heads; limit counts models", Tag: "models",
+	Targets = &Operation[ModelsQuery, storage.Page[TargetUse]]{Row: Row{
+		Name: "targets", Method: get, Path: TargetsPath, Summary: "The targets of the engines at heads; limit counts models", Tag: "models",
 		Kind: Reads, Permission: read, Examples: []Example{one("all"), one("of an environment", "environment", "prod")},
 	}}
 	// Resolve is carried out by the configuration of every environment, which also decides which are protected.
-	Resolve = &Operation[registry.ResolveQuery, registry.Resolution]{
+	Resolve = &Operation[ResolveQuery, Resolution]{
 		Row: Row{
-			Name: "resolve", Method: post, Path: at(wire.OpResolve), Summary: "The engine for a node, or for the labels of a Kubernetes node", Tag: "resolve",
-			Kind: Decides, Permission: read, Traced: true, Limit: documentBody, Form: ResolveRequest{}, Answer: registry.Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
+			Name: "resolve", Method: post, Path: at(OpResolve), Summary: "The engine for a node, or for the labels of a Kubernetes node", Tag: "resolve",
+			Kind: Decides, Permission: read, Traced: true, Limit: documentBody, Form: ResolveRequest{}, Answer: Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
 			Examples: []Example{
 				with("node", ResolveRequest{Environment: "prod", Node: &exampleNode}, "model", exampleModel),
 				with("node type", ResolveRequest{Environment: "prod", NodeType: "g6.xlarge", RuntimeName: "registry.example/serving/onnx:26.1"}, "model", exampleModel),
@@ -63,14 +68,14 @@ var (
 				}, "model", exampleModel),
 			},
 		},
-		At: func(q registry.ResolveQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r registry.Interface, q registry.ResolveQuery) (registry.Resolution, error) {
+		At: func(q ResolveQuery) (string, string) { return q.Environment, q.Model },
+		Do: func(ctx context.Context, r Interface, q ResolveQuery) (Resolution, error) {
 			return r.Resolve(ctx, q)
 		},
 	}
-	ResolveFacts = &Operation[FactsQuery, registry.Resolution]{Row: Row{
-		Name: "resolveFacts", Method: get, Path: at(wire.OpResolve), Summary: "The engine for a node type, or for a node whose facts are in the query", Tag: "resolve",
-		Kind: Decides, Permission: read, Answer: registry.Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
+	ResolveFacts = &Operation[FactsQuery, Resolution]{Row: Row{
+		Name: "resolveFacts", Method: get, Path: at(OpResolve), Summary: "The engine for a node type, or for a node whose facts are in the query", Tag: "resolve",
+		Kind: Decides, Permission: read, Answer: Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
 		Examples: []Example{
 			one("by node type", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge"),
 			one("by facts", "model", exampleModel, "environment", "prod", "arch", "amd64", "level", "v3", "features", "avx2,avx512_vnni", "runtime", "onnxruntime:1.30.0"),
@@ -81,88 +86,88 @@ var (
 	}}
 	// Restrictions is allowed to every principal that may read a model in the environment, because what is restricted there
 	// concerns each. The configuration decides who is an approver.
-	Restrictions = &Operation[EnvironmentQuery, registry.SignedRestrictions]{
+	Restrictions = &Operation[EnvironmentQuery, restriction.SignedRestrictions]{
 		Row: Row{
-			Name: "restrictions", Method: get, Path: wire.RestrictionsPath, Summary: "The restriction list in force in an environment, with its signed bundle", Tag: "environments",
+			Name: "restrictions", Method: get, Path: RestrictionsPath, Summary: "The restriction list in force in an environment, with its signed bundle", Tag: "environments",
 			Kind: Decides, Permission: read, Rule: InEnvironment, Examples: []Example{one("of an environment", "environment", "prod")},
 		},
 		At: func(q EnvironmentQuery) (string, string) { return q.Environment, "" },
-		Do: func(ctx context.Context, r registry.Interface, q EnvironmentQuery) (registry.SignedRestrictions, error) {
+		Do: func(ctx context.Context, r Interface, q EnvironmentQuery) (restriction.SignedRestrictions, error) {
 			return r.Restrictions(ctx, q.Environment)
 		},
-		Check: func(q EnvironmentQuery, a registry.SignedRestrictions) (string, error) {
+		Check: func(q EnvironmentQuery, a restriction.SignedRestrictions) (string, error) {
 			return "restrictions", checkRestrictions(q.Environment, a)
 		},
 	}
 	// NewestTrust is allowed to every principal with a grant, as Environments is. The bundle says itself by which
 	// configuration it was made.
-	NewestTrust = &Operation[None, registry.SignedTrust]{
+	NewestTrust = &Operation[None, trust.SignedTrust]{
 		Row: Row{
-			Name: "trustBundle", Method: get, Path: wire.TrustBundlePath, Summary: "The newest trust bundle: keys, restriction lists and a checkpoint, signed by a publisher", Tag: "environments",
+			Name: "trustBundle", Method: get, Path: TrustBundlePath, Summary: "The newest trust bundle: keys, restriction lists and a checkpoint, signed by a publisher", Tag: "environments",
 			Kind: Reads, Permission: read, Rule: WithAnyGrant, Examples: []Example{one("the newest")},
 		},
-		Do: func(ctx context.Context, r registry.Interface, _ None) (registry.SignedTrust, error) {
+		Do: func(ctx context.Context, r Interface, _ None) (trust.SignedTrust, error) {
 			return r.TrustBundle(ctx)
 		},
-		Check: func(_ None, a registry.SignedTrust) (string, error) { return "trust bundle", checkTrust(a) },
+		Check: func(_ None, a trust.SignedTrust) (string, error) { return "trust bundle", checkTrust(a) },
 	}
 )
 
 // The operations that read the history.
 var (
-	History = &Operation[registry.HistoryQuery, []registry.Event]{
+	History = &Operation[history.HistoryQuery, []history.Event]{
 		Row: Row{
-			Name: "history", Method: get, Path: wire.HistoryPath, Summary: "Events, oldest first", Tag: "history",
+			Name: "history", Method: get, Path: HistoryPath, Summary: "Events, oldest first", Tag: "history",
 			Kind: Reads, Permission: read, Rule: AmongReadable, Form: HistoryForm{},
 			Examples: []Example{
 				one("all"), one("newest promotions", "kind", "promote", "order", "desc", "limit", "5"), one("of a model", "environment", "prod", "model", exampleModel, "after", "1", "before", "1000"),
 				one("about an engine", "subject", exampleEngine), one("of a key", "signer", exampleSigner), one("of a caller", "principal", "token:ci"),
 			},
 		},
-		At:       func(q registry.HistoryQuery) (string, string) { return q.Environment, q.Model },
+		At:       func(q history.HistoryQuery) (string, string) { return q.Environment, q.Model },
 		Readable: readableHistory,
-		Do: func(ctx context.Context, r registry.Interface, q registry.HistoryQuery) ([]registry.Event, error) {
+		Do: func(ctx context.Context, r Interface, q history.HistoryQuery) ([]history.Event, error) {
 			return r.History(ctx, q)
 		},
 	}
-	HistoryFaults = &Operation[None, []registry.HistoryFault]{
+	HistoryFaults = &Operation[None, []history.HistoryFault]{
 		Row: Row{
-			Name: "verifyHistory", Method: get, Path: wire.VerificationPath, Summary: "Check the hash chain of the whole history, and that it explains every head", Tag: "history",
+			Name: "verifyHistory", Method: get, Path: VerificationPath, Summary: "Check the hash chain of the whole history, and that it explains every head", Tag: "history",
 			Kind: Reads, Permission: read, Rule: AmongReadable, Whole: true, Answer: Verification{}, Examples: []Example{one("all")},
 		},
 		Readable: readableFaults,
-		Do: func(ctx context.Context, r registry.Interface, _ None) ([]registry.HistoryFault, error) {
+		Do: func(ctx context.Context, r Interface, _ None) ([]history.HistoryFault, error) {
 			return r.HistoryFaults(ctx)
 		},
 	}
 	Checkpoint = &Operation[None, []byte]{Row: Row{
-		Name: "checkpoint", Method: get, Path: wire.CheckpointPath, Summary: "A signed checkpoint of the whole history (C2SP tlog-checkpoint)", Tag: "history",
+		Name: "checkpoint", Method: get, Path: CheckpointPath, Summary: "A signed checkpoint of the whole history (C2SP tlog-checkpoint)", Tag: "history",
 		Kind: Reads, Permission: read, Whole: true, Media: "text/plain", Problems: []int{http.StatusUnprocessableEntity}, Examples: []Example{one("now")},
 	}}
-	Checkpoints = &Operation[AfterQuery, []registry.KeptCheckpoint]{Row: Row{
-		Name: "checkpoints", Method: get, Path: wire.CheckpointsPath, Summary: "The signed checkpoints that were made, by size", Tag: "history",
+	Checkpoints = &Operation[AfterQuery, []trust.KeptCheckpoint]{Row: Row{
+		Name: "checkpoints", Method: get, Path: CheckpointsPath, Summary: "The signed checkpoints that were made, by size", Tag: "history",
 		Kind: Reads, Permission: read, Whole: true, Examples: []Example{one("all"), one("page", "after", "100", "limit", "10")},
 	}}
 	Proof = &Operation[EventQuery, []byte]{Row: Row{
-		Name: "proof", Method: get, Path: wire.ProofsPath + "{seq}", Summary: "A proof that a checkpoint covers an event (C2SP tlog-proof)", Tag: "history",
+		Name: "proof", Method: get, Path: ProofsPath + "{seq}", Summary: "A proof that a checkpoint covers an event (C2SP tlog-proof)", Tag: "history",
 		Kind: Reads, Permission: read, Media: "text/plain", Problems: []int{http.StatusUnprocessableEntity}, Examples: []Example{one("one", "seq", "1")},
 	}}
 	Events = &Operation[EventsQuery, None]{Row: Row{
-		Name: "events", Method: get, Path: wire.EventsPath, Summary: "Events as they happen, as a stream", Tag: "history",
+		Name: "events", Method: get, Path: EventsPath, Summary: "Events as they happen, as a stream", Tag: "history",
 		Kind: Reads, Permission: read, Media: StreamType,
 		Examples: []Example{one("from the beginning", "after", "0"), one("go on", "Last-Event-ID", "2", "environment", "prod", "kind", "promote", "model", exampleModel)},
 	}}
-	PromotionEvent = &Operation[EventQuery, registry.Event]{Row: Row{
-		Name: "promotion", Method: get, Path: wire.PromotionsPath + "{seq}", Summary: "A promotion by the number of its event", Tag: "promotions",
+	PromotionEvent = &Operation[EventQuery, history.Event]{Row: Row{
+		Name: "promotion", Method: get, Path: PromotionsPath + "{seq}", Summary: "A promotion by the number of its event", Tag: "promotions",
 		Kind: Reads, Permission: read, Examples: []Example{one("one", "seq", examplePromotion)},
 	}}
-	Promotions = &Operation[PromotionsQuery, []registry.Event]{Row: Row{
-		Name: "promotions", Method: get, Path: at(wire.OpPromotions), Summary: "The promotions of a model, newest first", Tag: "promotions",
+	Promotions = &Operation[PromotionsQuery, []history.Event]{Row: Row{
+		Name: "promotions", Method: get, Path: at(OpPromotions), Summary: "The promotions of a model, newest first", Tag: "promotions",
 		Kind: Reads, Permission: read, Examples: []Example{one("all", "model", exampleModel), one("of an environment", "model", exampleModel, "environment", "prod", "limit", "5")},
 	}}
-	PromotionCheck = &Operation[registry.PromotionQuery, registry.PromotionCheck]{
+	AskPromotion = &Operation[PromotionQuery, PromotionCheck]{
 		Row: Row{
-			Name: "promotionCheck", Method: get, Path: at(wire.OpPromotionCheck), Summary: "Whether a release may be promoted to an environment now, and why not", Tag: "promotions",
+			Name: "promotionCheck", Method: get, Path: at(OpPromotionCheck), Summary: "Whether a release may be promoted to an environment now, and why not", Tag: "promotions",
 			Kind: Decides, Permission: read, Problems: []int{http.StatusConflict, http.StatusUnprocessableEntity},
 			Examples: []Example{
 				one("a version", "model", exampleModel, "environment", "prod", "version", "1.0.0"), one("a digest", "model", exampleModel, "environment", "prod", "digest", exampleRelease),
@@ -175,69 +180,69 @@ var (
 
 // The operations that read releases.
 var (
-	Releases = &Operation[ReleasesQuery, registry.Page[registry.TaggedRelease]]{
+	Releases = &Operation[ReleasesQuery, storage.Page[storage.TaggedRelease]]{
 		Row: Row{
-			Name: "releases", Method: get, Path: at(wire.OpReleases), Summary: "The releases of an environment by tag", Tag: "releases",
+			Name: "releases", Method: get, Path: at(OpReleases), Summary: "The releases of an environment by tag", Tag: "releases",
 			Kind: Reads, Permission: read, Examples: []Example{one("all", "model", exampleModel, "environment", "staging", "limit", "100")},
 		},
 		At: func(q ReleasesQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r registry.Interface, q ReleasesQuery) (registry.Page[registry.TaggedRelease], error) {
+		Do: func(ctx context.Context, r Interface, q ReleasesQuery) (storage.Page[storage.TaggedRelease], error) {
 			return r.Releases(ctx, q.Environment, q.Model, q.Cursor, q.Limit)
 		},
 	}
-	Release = &Operation[ReleaseQuery, registry.Release]{
+	Release = &Operation[ReleaseQuery, artifact.Release]{
 		Row: Row{
-			Name: "release", Method: get, Path: at(wire.OpRelease), Summary: "A release by tag or digest, or the head", Tag: "releases",
+			Name: "release", Method: get, Path: at(OpRelease), Summary: "A release by tag or digest, or the head", Tag: "releases",
 			Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 		},
 		At: func(q ReleaseQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r registry.Interface, q ReleaseQuery) (registry.Release, error) {
+		Do: func(ctx context.Context, r Interface, q ReleaseQuery) (artifact.Release, error) {
 			return r.Release(ctx, q.Environment, q.Model, q.Ref)
 		},
 	}
-	Engines = &Operation[ReleaseQuery, []registry.Engine]{Row: Row{
-		Name: "engines", Method: get, Path: at(wire.OpEngines), Summary: "The engines of a release", Tag: "releases",
+	Engines = &Operation[ReleaseQuery, []artifact.Engine]{Row: Row{
+		Name: "engines", Method: get, Path: at(OpEngines), Summary: "The engines of a release", Tag: "releases",
 		Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 	}}
-	Engine = &Operation[DigestQuery, registry.Engine]{
+	Engine = &Operation[DigestQuery, artifact.Engine]{
 		Row: Row{
-			Name: "engine", Method: get, Path: at(wire.OpEngine), Summary: "An engine by digest", Tag: "releases",
+			Name: "engine", Method: get, Path: at(OpEngine), Summary: "An engine by digest", Tag: "releases",
 			Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity},
 			Examples: []Example{one("by digest", "model", exampleModel, "environment", "prod", "digest", exampleEngine)},
 		},
 		At: func(q DigestQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r registry.Interface, q DigestQuery) (registry.Engine, error) {
+		Do: func(ctx context.Context, r Interface, q DigestQuery) (artifact.Engine, error) {
 			return r.Engine(ctx, q.Environment, q.Model, q.Digest)
 		},
 	}
 	Evidence = &Operation[ClaimsQuery, Claims]{
 		Row: Row{
-			Name: "evidence", Method: get, Path: at(wire.OpEvidence), Summary: "The evidence for a release and its engines: verified and ignored", Tag: "evidence",
+			Name: "evidence", Method: get, Path: at(OpEvidence), Summary: "The evidence for a release and its engines: verified and ignored", Tag: "evidence",
 			Kind: Reads, Permission: read, Form: ReleaseQuery{}, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 		},
 		At: func(q ClaimsQuery) (string, string) { return q.Environment, q.Release.Model },
-		Do: func(ctx context.Context, r registry.Interface, q ClaimsQuery) (Claims, error) {
+		Do: func(ctx context.Context, r Interface, q ClaimsQuery) (Claims, error) {
 			claims, ignored, err := r.Claims(ctx, q.Environment, q.Release)
 			return Claims{claims, ignored.Ignored, ignored.IgnoredCount}, err
 		},
 	}
 	Quarantines = &Operation[ReleaseQuery, []Quarantine]{Row: Row{
-		Name: "quarantines", Method: get, Path: at(wire.OpQuarantines), Summary: "The quarantines of a release and its engines that are not lifted", Tag: "evidence",
+		Name: "quarantines", Method: get, Path: at(OpQuarantines), Summary: "The quarantines of a release and its engines that are not lifted", Tag: "evidence",
 		Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 	}}
-	Comparison = &Operation[ComparisonQuery, registry.ReleaseComparison]{Row: Row{
-		Name: "comparison", Method: get, Path: at(wire.OpComparison), Summary: "What differs between two releases, each in the last environment that has it", Tag: "releases",
+	Comparison = &Operation[ComparisonQuery, ReleaseComparison]{Row: Row{
+		Name: "comparison", Method: get, Path: at(OpComparison), Summary: "What differs between two releases, each in the last environment that has it", Tag: "releases",
 		Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity},
 		Examples: []Example{one("with itself", "model", exampleModel, "from", exampleRelease, "to", exampleRelease)},
 	}}
-	Bundle = &Operation[DigestQuery, registry.Bundle]{
+	Bundle = &Operation[DigestQuery, evidence.Bundle]{
 		Row: Row{
-			Name: "bundle", Method: get, Path: at(wire.OpBundle), Summary: "The bytes of one piece of evidence", Tag: "evidence",
-			Kind: Reads, Permission: read, Media: wire.BundleType, Problems: []int{http.StatusUnprocessableEntity},
+			Name: "bundle", Method: get, Path: at(OpBundle), Summary: "The bytes of one piece of evidence", Tag: "evidence",
+			Kind: Reads, Permission: read, Media: BundleType, Problems: []int{http.StatusUnprocessableEntity},
 			Examples: []Example{one("by digest", "model", exampleModel, "environment", "staging", "digest", exampleBundle)},
 		},
 		At: func(q DigestQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r registry.Interface, q DigestQuery) (registry.Bundle, error) {
+		Do: func(ctx context.Context, r Interface, q DigestQuery) (evidence.Bundle, error) {
 			return r.Bundle(ctx, q.Environment, q.Model, q.Digest)
 		},
 	}

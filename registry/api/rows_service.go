@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // The operations on nodes, and on the document about the API.
 var (
-	NodeReports = &Operation[NodeReportsQuery, registry.Page[registry.NodeReport]]{Row: Row{
-		Name: "nodeReports", Method: get, Path: wire.NodeReportsPath, Tag: "nodes",
+	NodeReports = &Operation[NodeReportsQuery, storage.Page[storage.NodeReport]]{Row: Row{
+		Name: "nodeReports", Method: get, Path: NodeReportsPath, Tag: "nodes",
 		Summary: "What nodes report: which engine of an environment they have; silent=true lists reports that have expired",
 		Kind:    Reads, Permission: read,
 		Examples: []Example{
@@ -19,9 +20,9 @@ var (
 			one("that say nothing any more", "environment", "prod", "silent", "true"),
 		},
 	}}
-	ReportNode = &Operation[NodeReport, registry.NodeReport]{
+	ReportNode = &Operation[NodeReport, storage.NodeReport]{
 		Row: Row{
-			Name: "reportNode", Method: post, Path: wire.NodeReportsPath, Tag: "nodes",
+			Name: "reportNode", Method: post, Path: NodeReportsPath, Tag: "nodes",
 			Summary: "Report that a node has an engine; a later report of the same caller about the node replaces it",
 			Kind:    Changes, Permission: read, Limit: documentBody,
 			Examples: []Example{with("an engine", object{
@@ -31,11 +32,11 @@ var (
 		Check: checkNodeReport,
 	}
 	OpenAPI = &Operation[None, map[string]any]{Row: Row{
-		Name: "openAPI", Method: get, Path: wire.OpenAPIPath, Summary: "This document", Tag: "document",
+		Name: "openAPI", Method: get, Path: OpenAPIPath, Summary: "This document", Tag: "document",
 		Kind: Reads, Permission: read, Whole: true, Examples: []Example{one("this document")},
 	}}
-	NodeTypes = documents("NodeType", "node type", wire.NodeTypesPath, "g6.xlarge", exampleNode)
-	Runtimes  = documents("Runtime", "runtime", wire.RuntimesPath, "registry.example/serving/onnx:26.1", exampleRuntime)
+	NodeTypes = documents("NodeType", "node type", NodeTypesPath, "g6.xlarge", exampleNode)
+	Runtimes  = documents("Runtime", "runtime", RuntimesPath, "registry.example/serving/onnx:26.1", exampleRuntime)
 )
 
 // Documents are the operations on a table of documents.
@@ -50,7 +51,7 @@ func (d Documents[T]) rows() []Any { return []Any{d.List, d.Get, d.Put, d.Delete
 
 // documents returns the rows of a table of documents, with an example of a document and its name.
 func documents[T any](id, what, path, name string, document T) Documents[T] {
-	row := func(verb, method, path, summary string, permission registry.Permission, kind Kind, examples ...Example) Row {
+	row := func(verb, method, path, summary string, permission storage.Permission, kind Kind, examples ...Example) Row {
 		return Row{
 			Name: verb + id, Method: method, Path: path, Summary: summary, Tag: "documents", Kind: kind, Permission: permission, Whole: true, Examples: examples,
 		}
@@ -70,64 +71,64 @@ func documents[T any](id, what, path, name string, document T) Documents[T] {
 // The operations on webhooks are for administrators only, because a webhook receives all events that it requests.
 var (
 	ListWebhooks = &Operation[Paging, []Webhook]{Row: Row{
-		Name: "listWebhooks", Method: get, Path: wire.WebhooksPath, Summary: "Webhooks with their delivery state", Tag: "webhooks",
+		Name: "listWebhooks", Method: get, Path: WebhooksPath, Summary: "Webhooks with their delivery state", Tag: "webhooks",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("all")},
 	}}
 	AddWebhook = &Operation[WebhookRequest, Webhook]{Row: Row{
-		Name: "addWebhook", Method: post, Path: wire.WebhooksPath, Summary: "Register a webhook; only this response has its secret", Tag: "webhooks",
-		Kind: Changes, Permission: administer, Whole: true, Status: http.StatusCreated, Examples: []Example{with("what prod does", exampleWebhook, wire.IdempotencyKey, "c0ffee-3")},
+		Name: "addWebhook", Method: post, Path: WebhooksPath, Summary: "Register a webhook; only this response has its secret", Tag: "webhooks",
+		Kind: Changes, Permission: administer, Whole: true, Status: http.StatusCreated, Examples: []Example{with("what prod does", exampleWebhook, IdempotencyKey, "c0ffee-3")},
 	}}
 	GetWebhook = &Operation[IDQuery, Webhook]{Row: Row{
-		Name: "getWebhook", Method: get, Path: wire.WebhooksPath + "/{id}", Summary: "One webhook", Tag: "webhooks",
+		Name: "getWebhook", Method: get, Path: WebhooksPath + "/{id}", Summary: "One webhook", Tag: "webhooks",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("one", "id", exampleHook)},
 	}}
 	PutWebhook = &Operation[WebhookRequest, Webhook]{Row: Row{
-		Name: "putWebhook", Method: put, Path: wire.WebhooksPath + "/{id}", Summary: "Change a webhook, and resume its deliveries", Tag: "webhooks",
+		Name: "putWebhook", Method: put, Path: WebhooksPath + "/{id}", Summary: "Change a webhook, and resume its deliveries", Tag: "webhooks",
 		Kind: Changes, Permission: administer, Whole: true, Examples: []Example{with("resume", exampleWebhook, "id", exampleHook)},
 	}}
 	DeleteWebhook = &Operation[IDQuery, None]{Row: Row{
-		Name: "deleteWebhook", Method: remove, Path: wire.WebhooksPath + "/{id}", Summary: "Delete a webhook", Tag: "webhooks",
+		Name: "deleteWebhook", Method: remove, Path: WebhooksPath + "/{id}", Summary: "Delete a webhook", Tag: "webhooks",
 		Kind: Changes, Permission: administer, Whole: true, Examples: []Example{one("one", "id", exampleHook)},
 	}}
 )
 
 // The operations on tokens are for administrators only. Clients send the hash of a new secret, never the secret.
 var (
-	ListTokens = &Operation[Paging, []registry.Token]{Row: Row{
-		Name: "listTokens", Method: get, Path: wire.TokensPath, Summary: "All tokens, including expired and revoked ones", Tag: "tokens",
+	ListTokens = &Operation[Paging, []storage.Token]{Row: Row{
+		Name: "listTokens", Method: get, Path: TokensPath, Summary: "All tokens, including expired and revoked ones", Tag: "tokens",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("all"), one("page", "limit", "1")},
 	}}
-	AddToken = &Operation[TokenRequest, registry.Token]{Row: Row{
-		Name: "addToken", Method: post, Path: wire.TokensPath, Summary: "Create a token; the request has the hash of its secret", Tag: "tokens",
+	AddToken = &Operation[TokenRequest, storage.Token]{Row: Row{
+		Name: "addToken", Method: post, Path: TokensPath, Summary: "Create a token; the request has the hash of its secret", Tag: "tokens",
 		Kind: Changes, Permission: administer, Whole: true, Status: http.StatusCreated, Problems: []int{http.StatusConflict},
 		Examples: []Example{with("for builds", TokenRequest{
 			ID: exampleToken, Name: "ci", Hash: registry.Digest("sha256:" + strings.Repeat("4", 64)),
-			Grants: []registry.Grant{{Permissions: []registry.Permission{read, registry.PermissionPush}, Environment: "staging", Model: "vision/**"}},
-		}, wire.IdempotencyKey, "c0ffee-4")},
+			Grants: []storage.Grant{{Permissions: []storage.Permission{read, storage.PermissionPush}, Environment: "staging", Model: "vision/**"}},
+		}, IdempotencyKey, "c0ffee-4")},
 	}}
-	GetToken = &Operation[IDQuery, registry.Token]{Row: Row{
-		Name: "getToken", Method: get, Path: wire.TokensPath + "/{id}", Summary: "One token", Tag: "tokens",
+	GetToken = &Operation[IDQuery, storage.Token]{Row: Row{
+		Name: "getToken", Method: get, Path: TokensPath + "/{id}", Summary: "One token", Tag: "tokens",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("one", "id", exampleToken)},
 	}}
 	RevokeToken = &Operation[IDQuery, None]{Row: Row{
-		Name: "revokeToken", Method: remove, Path: wire.TokensPath + "/{id}", Summary: "Revoke a token; it stays in the list", Tag: "tokens",
+		Name: "revokeToken", Method: remove, Path: TokensPath + "/{id}", Summary: "Revoke a token; it stays in the list", Tag: "tokens",
 		Kind: Changes, Permission: administer, Whole: true, Examples: []Example{one("one", "id", exampleToken)},
 	}}
 )
 
 // The operations on a service are for administrators only, because they name keys, people, hosts and the URLs of webhooks.
 var (
-	ConfigurationState = &Operation[None, registry.ConfigurationStatus]{Row: Row{
-		Name: "configuration", Method: get, Path: wire.ConfigurationPath, Summary: "Compare the configuration of this replica with the agreed one", Tag: "configuration",
+	ConfigurationState = &Operation[None, history.ConfigurationStatus]{Row: Row{
+		Name: "configuration", Method: get, Path: ConfigurationPath, Summary: "Compare the configuration of this replica with the agreed one", Tag: "configuration",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("of this replica")},
 	}}
-	AdoptConfiguration = &Operation[Adoption, registry.ConfigurationStatus]{Row: Row{
-		Name: "adoptConfiguration", Method: post, Path: wire.ConfigurationPath, Summary: "Adopt the configuration in the files of this replica", Tag: "configuration",
+	AdoptConfiguration = &Operation[Adoption, history.ConfigurationStatus]{Row: Row{
+		Name: "adoptConfiguration", Method: post, Path: ConfigurationPath, Summary: "Adopt the configuration in the files of this replica", Tag: "configuration",
 		Kind: Changes, Permission: administer, Whole: true, Problems: []int{http.StatusConflict},
-		Examples: []Example{with("what the files say", Adoption{Adopt: registry.Configuration{Environments: exampleConfiguration}}, wire.IdempotencyKey, "c0ffee-5")},
+		Examples: []Example{with("what the files say", Adoption{Adopt: history.Configuration{Environments: exampleConfiguration}}, IdempotencyKey, "c0ffee-5")},
 	}}
-	Administration = &Operation[None, registry.Operations]{Row: Row{
-		Name: "operations", Method: get, Path: wire.OperationsPath, Summary: "Storage, garbage collection, queues, replicas, keys and webhooks", Tag: "configuration",
+	Administration = &Operation[None, Operations]{Row: Row{
+		Name: "operations", Method: get, Path: OperationsPath, Summary: "Storage, garbage collection, queues, replicas, keys and webhooks", Tag: "configuration",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("of this service")},
 	}}
 )

@@ -13,7 +13,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Every row is complete, and no two rows have one name or one route.
@@ -31,7 +33,7 @@ func TestRows(t *testing.T) {
 			}
 			seen[key] = true
 		}
-		if !slices.Contains(registry.Permissions(), row.Permission) {
+		if !slices.Contains(storage.Permissions(), row.Permission) {
 			t.Errorf("%s has the permission %q, which there is not", row.Name, row.Permission)
 		}
 		if row.Method == "GET" && row.Kind == api.Changes {
@@ -85,7 +87,7 @@ func TestTableIsComplete(t *testing.T) {
 		return nil
 	})
 	value := reflect.ValueOf(r)
-	for m := range reflect.TypeFor[registry.Interface]().Methods() {
+	for m := range reflect.TypeFor[api.Interface]().Methods() {
 		before := len(asked)
 		arguments := []reflect.Value{reflect.ValueOf(t.Context())}
 		for i := 1; i < m.Type.NumIn(); i++ {
@@ -107,9 +109,9 @@ func TestFormsReadBack(t *testing.T) {
 	}
 	var got api.ReleasesQuery
 	read := *api.Releases
-	read.Do = func(_ context.Context, _ registry.Interface, q api.ReleasesQuery) (registry.Page[registry.TaggedRelease], error) {
+	read.Do = func(_ context.Context, _ api.Interface, q api.ReleasesQuery) (storage.Page[storage.TaggedRelease], error) {
 		got = q
-		return registry.Page[registry.TaggedRelease]{}, nil
+		return storage.Page[storage.TaggedRelease]{}, nil
 	}
 	if _, err := read.Serve(t.Context(), nil, api.Input{Name: "vision/digits", Query: sent.Query}); err != nil || got != q {
 		t.Errorf("read back as %+v, error %v, want %+v", got, err, q)
@@ -123,7 +125,7 @@ func TestFormsReadBack(t *testing.T) {
 	if _, err := read.Serve(t.Context(), nil, api.Input{Query: sent.Query}); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("with a limit that is no number: error %v, want CodeInvalid", err)
 	}
-	if _, err := api.Send(&api.Promote.Row, registry.PromoteRequest{Model: "../environments"}); registry.CodeOf(err) != registry.CodeNotFound {
+	if _, err := api.Send(&api.Promote.Row, api.PromoteRequest{Model: "../environments"}); registry.CodeOf(err) != registry.CodeNotFound {
 		t.Errorf("a model that leads elsewhere: error %v, want CodeNotFound", err)
 	}
 }
@@ -146,9 +148,9 @@ func TestWrap(t *testing.T) {
 }
 
 // chain is a registry with environments, and an error for each hold.
-type chain struct{ registry.Interface }
+type chain struct{ api.Interface }
 
-func (chain) Environments(context.Context) (registry.Environments, error) {
+func (chain) Environments(context.Context) (policy.Environments, error) {
 	return registrytest.Chain(), nil
 }
 

@@ -3,16 +3,16 @@ package api
 import (
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // WebhookRequest is the body of POST webhooks and PUT webhooks/ID.
 type WebhookRequest struct {
-	ID          string               `json:"-" path:"id"` // of the webhook to change
-	URL         string               `json:"url"`
-	Environment string               `json:"environment,omitempty"` // absent: all
-	Model       string               `json:"model,omitempty"`       // absent: all
-	Kinds       []registry.EventKind `json:"kinds,omitempty"`       // absent: all
+	ID          string              `json:"-" path:"id"` // of the webhook to change
+	URL         string              `json:"url"`
+	Environment string              `json:"environment,omitempty"` // absent: all
+	Model       string              `json:"model,omitempty"`       // absent: all
+	Kinds       []history.EventKind `json:"kinds,omitempty"`       // absent: all
 }
 
 // Webhook is a registered webhook with its delivery state.

@@ -18,7 +18,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // place is a data directory and a backup of it.
@@ -26,7 +28,7 @@ type place struct {
 	t     *testing.T
 	dir   string
 	db    *sqlite.DB
-	blobs registry.Blobs
+	blobs storage.Blobs
 	store *backup.Store
 	from  backup.Source
 }
@@ -63,14 +65,14 @@ func openCopy(ctx context.Context, path string) (backup.Catalog, error) {
 
 // into restores into a directory.
 func into(dir string) backup.Target {
-	return backup.Target{Dir: dir, OpenBlobs: func(context.Context, string) (registry.RepairableBlobs, error) { return blob.NewDir(dir), nil }}
+	return backup.Target{Dir: dir, OpenBlobs: func(context.Context, string) (storage.RepairableBlobs, error) { return blob.NewDir(dir), nil }}
 }
 
 // push adds a blob to a repository, and a row to the history.
 func (p *place) push(text string) registry.Digest {
 	p.t.Helper()
 	d := digest.FromString(text)
-	_, event := p.db.Apply(p.t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach,
+	_, event := p.db.Apply(p.t.Context(), storage.Change{Event: history.Event{Kind: history.EventAttach,
 		Environment: "staging", Model: "m", Reason: text}})
 	err := errors.Join(p.blobs.Put(p.t.Context(), d, int64(len(text)), strings.NewReader(text)),
 		p.db.AddBlob(p.t.Context(), "staging/m", d, int64(len(text))), event)
@@ -325,7 +327,7 @@ func TestNoJournalIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close()
-	if _, err := beside.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach,
+	if _, err := beside.Apply(t.Context(), storage.Change{Event: history.Event{Kind: history.EventAttach,
 		Environment: "staging", Model: "m", Reason: "forged"}}); err != nil {
 		t.Fatal(err)
 	}

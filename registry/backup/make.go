@@ -13,17 +13,20 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Source is the data directory to back up. Other processes may use it meanwhile.
 type Source struct {
 	// CopyCatalog writes the catalog as of one instant into a new file.
 	CopyCatalog func(ctx context.Context, path string) error
-	Blobs       registry.Blobs
+	Blobs       storage.Blobs
 	Dir         string   // of the files
 	Files       []string // paths in Dir, with slashes; none is named files
-	Tool        registry.ToolIdentity
-	Now         registry.Clock
+	Tool        evidence.ToolIdentity
+	Now         storage.Clock
 	// Verify checks every copy of earlier snapshots. If it is false, each run checks a tenth.
 	Verify bool
 }
@@ -134,8 +137,8 @@ func (s *Store) survey(ctx context.Context, path string, into *Snapshot) (inside
 		return nil, err
 	}
 	into.Heads = len(heads)
-	var last registry.Event
-	for e, err := range catalog.History(ctx, registry.HistoryQuery{}) {
+	var last history.Event
+	for e, err := range catalog.History(ctx, history.HistoryQuery{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +156,7 @@ func (s *Store) survey(ctx context.Context, path string, into *Snapshot) (inside
 // take copies content and returns the blobs that it could not copy.
 func (s *Store) take(
 	ctx context.Context,
-	from registry.Blobs,
+	from storage.Blobs,
 	inside content,
 	checked Recheck,
 ) (missing []registry.Digest, err error) {
@@ -177,7 +180,7 @@ func (s *Store) take(
 	return missing, nil
 }
 
-func (s *Store) takeOne(ctx context.Context, from registry.Blobs, d registry.Digest, size int64) error {
+func (s *Store) takeOne(ctx context.Context, from storage.Blobs, d registry.Digest, size int64) error {
 	if have, n, err := s.Blobs.Open(ctx, d); err == nil {
 		if err := have.Close(); err != nil || n == size {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -87,7 +88,7 @@ func startAfter(sorted []registry.Digest, last registry.Digest) []registry.Diges
 
 // recheckOne checks a copy. If it is damaged and the source has the correct blob, recheckOne
 // replaces the copy. Otherwise the damaged copy stays.
-func (s *Store) recheckOne(ctx context.Context, from registry.Blobs, d registry.Digest, did *Recheck) error {
+func (s *Store) recheckOne(ctx context.Context, from storage.Blobs, d registry.Digest, did *Recheck) error {
 	_, err := hashBlob(ctx, s.Blobs, d)
 	if !registry.HasCode(err, registry.CodeDigest) {
 		return err
@@ -110,7 +111,7 @@ func (s *Store) recheckOne(ctx context.Context, from registry.Blobs, d registry.
 
 // hashBlob reads a blob and returns its size. Errors: CodeDigest if its bytes do not match its
 // digest.
-func hashBlob(ctx context.Context, blobs registry.Blobs, d registry.Digest) (int64, error) {
+func hashBlob(ctx context.Context, blobs storage.Blobs, d registry.Digest) (int64, error) {
 	blob, _, err := blobs.Open(ctx, d)
 	if err != nil {
 		return 0, err

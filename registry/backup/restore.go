@@ -14,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Verify checks that a snapshot can be restored, but does not restore it. It checks every file,
@@ -39,7 +40,7 @@ type Target struct {
 	Dir string
 	// OpenBlobs opens the destination of the content, after the catalog file was checked. It may
 	// change the identity of that catalog.
-	OpenBlobs func(ctx context.Context, catalog string) (registry.RepairableBlobs, error)
+	OpenBlobs func(ctx context.Context, catalog string) (storage.RepairableBlobs, error)
 	// TakeCatalog stores the catalog elsewhere, from its file. Restore calls it last, and again if
 	// a restore was interrupted after it. If it is nil, the catalog stays in Dir.
 	TakeCatalog func(ctx context.Context, path string) error
@@ -185,7 +186,7 @@ func damaged(wrong map[registry.Digest]error, holders map[registry.Digest][]stri
 
 // give copies a blob of the backup to its destination. It replaces a damaged one: a DELETE before
 // the PUT could be carried out again after it.
-func (s *Store) give(ctx context.Context, to registry.RepairableBlobs, d registry.Digest, size int64) error {
+func (s *Store) give(ctx context.Context, to storage.RepairableBlobs, d registry.Digest, size int64) error {
 	if checkBlob(ctx, to, d, size) == nil {
 		return nil
 	}
@@ -208,7 +209,7 @@ func absent(d registry.Digest, err error) error {
 }
 
 // checkBlob reads a blob and verifies its digest.
-func checkBlob(ctx context.Context, blobs registry.Blobs, d registry.Digest, size int64) error {
+func checkBlob(ctx context.Context, blobs storage.Blobs, d registry.Digest, size int64) error {
 	blob, n, err := blobs.Open(ctx, d)
 	if err != nil {
 		return absent(d, err)

@@ -13,21 +13,24 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Catalog is a copy of a catalog that a backup reads.
 type Catalog interface {
 	Repositories(ctx context.Context) ([]string, error)
-	Records(ctx context.Context, repository string) ([]registry.GCRecord, error)
-	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
-	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Records(ctx context.Context, repository string) ([]storage.GCRecord, error)
+	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
+	History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 	Close() error
 }
 
 // Store is a backup. Other processes must not write to its folder meanwhile.
 type Store struct {
 	Dir   string
-	Blobs registry.RepairableBlobs // the blobs in the folder
+	Blobs storage.RepairableBlobs // the blobs in the folder
 	// Open opens a copy of a catalog, which it may change. The caller closes it.
 	Open func(ctx context.Context, path string) (Catalog, error)
 	// Progress is called with the number of bytes done; it may be nil.
@@ -39,7 +42,7 @@ type Snapshot struct {
 	Format  string                `json:"format"` // [Format]
 	Name    string                `json:"name"`   // its folder
 	Created time.Time             `json:"created"`
-	Tool    registry.ToolIdentity `json:"tool"`
+	Tool    evidence.ToolIdentity `json:"tool"`
 	Heads   int                   `json:"heads"`
 	Events  int64                 `json:"events"`         // events of the history
 	Last    registry.Digest       `json:"last,omitempty"` // hash of the last of them

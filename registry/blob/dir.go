@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	folderMode fs.FileMode = 0o755
 )
 
-// Dir is [registry.Blobs] in a directory. It stores sha256 and sha512 digests; others are
+// Dir is [storage.Blobs] in a directory. It stores sha256 and sha512 digests; others are
 // CodeInvalid. Create one with [NewDir]; the zero Dir uses the working directory.
 type Dir struct {
 	path string
@@ -32,14 +33,14 @@ type Dir struct {
 	synced sync.Map
 }
 
-var _ registry.RepairableBlobs = (*Dir)(nil)
+var _ storage.RepairableBlobs = (*Dir)(nil)
 
 // NewDir returns the blobs under path. The first Put creates path and its folders; a path that
 // does not exist has no blobs.
 func NewDir(path string) *Dir { return &Dir{path: path} }
 
 // Open opens the blob's file.
-func (dir *Dir) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (dir *Dir) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}

@@ -19,11 +19,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestDir(t *testing.T) {
 	t.Parallel()
-	registrytest.TestBlobs(t, func(t *testing.T) (registry.RepairableBlobs, registrytest.Damage) {
+	registrytest.TestBlobs(t, func(t *testing.T) (storage.RepairableBlobs, registrytest.Damage) {
 		path := filepath.Join(t.TempDir(), "not", "there", "yet")
 		return blob.NewDir(path), registrytest.DamageFile(path)
 	})

@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Finish checks the digest, makes the bytes durable, ends the upload and renames the file.
-func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (size int64, err error) {
+func (u *Uploads) Finish(ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest) (size int64, err error) {
 	place, err := u.dir.place(d)
 	if err != nil {
 		return 0, err
@@ -51,7 +52,7 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 }
 
 // Cancel ends the upload, and then removes its file.
-func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) (err error) {
+func (u *Uploads) Cancel(ctx context.Context, owner storage.UploadOwner, id string) (err error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (s *session) end(ctx context.Context) error {
 }
 
 // expire ends an idle upload whose file is not being written, and reports whether it did.
-func (u *Uploads) expire(ctx context.Context, state registry.UploadState, now time.Time) (bool, error) {
+func (u *Uploads) expire(ctx context.Context, state storage.UploadState, now time.Time) (bool, error) {
 	if n, err := readNotes(state); err == nil {
 		info, err := os.Lstat(u.path(n.File))
 		switch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // notes is the part of an upload's state that describes its file.
@@ -31,7 +32,7 @@ func (n notes) encode() string {
 }
 
 // readNotes reads what encode wrote.
-func readNotes(state registry.UploadState) (notes, error) {
+func readNotes(state storage.UploadState) (notes, error) {
 	var n notes
 	err := json.Unmarshal([]byte(state.Place), &n)
 	if err != nil || n.File == "" || n.File != filepath.Base(n.File) {

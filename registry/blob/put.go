@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Put stores r under d. If a file of that size exists, it does not read r, unless the file is
@@ -67,7 +68,7 @@ func isThere(place string, d registry.Digest, size int64) bool {
 	if err != nil || !info.Mode().IsRegular() || info.Size() != size {
 		return false
 	}
-	if size > registry.CheckedBytes {
+	if size > storage.CheckedBytes {
 		return true
 	}
 	raw, err := os.ReadFile(place)
@@ -77,8 +78,8 @@ func isThere(place string, d registry.Digest, size int64) bool {
 // link hard-links a settled file into the store if possible. Its content is still checked and
 // made durable. It reports whether it did.
 func (dir *Dir) link(path string, d registry.Digest, size int64, r io.Reader) (linked bool, err error) {
-	settled, ok := r.(registry.Settled)
-	if !ok || size < registry.LinkFrom || os.Link(settled.Name(), path) != nil {
+	settled, ok := r.(storage.Settled)
+	if !ok || size < storage.LinkFrom || os.Link(settled.Name(), path) != nil {
 		return false, nil
 	}
 	defer func() {

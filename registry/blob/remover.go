@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.Remover = (*Dir)(nil)
+var _ storage.Remover = (*Dir)(nil)
 
 const (
 	// awaitTimeout bounds the wait for permits. A process closes its permit within moments,
@@ -25,7 +26,7 @@ const (
 // Permit locks the folder of all blobs, shared with other permits. A suspended process keeps
 // the lock, so Await waits for it; a killed one loses it. This works between the processes of
 // one machine.
-func (dir *Dir) Permit(ctx context.Context) (registry.Permit, error) {
+func (dir *Dir) Permit(ctx context.Context) (storage.Permit, error) {
 	folder := filepath.Join(dir.path, blobsFolder)
 	if err := dir.makeFolder(folder); err != nil {
 		return nil, dir.interpret("delete", "blobs", err)

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -54,15 +55,15 @@ func (r Reserve) Check(size int64) error {
 }
 
 // Blobs wraps blobs for uploads.
-func (r Reserve) Blobs(blobs registry.Blobs) registry.Blobs { return reservedBlobs{blobs, r} }
+func (r Reserve) Blobs(blobs storage.Blobs) storage.Blobs { return reservedBlobs{blobs, r} }
 
 // Uploads wraps uploads.
-func (r Reserve) Uploads(uploads registry.Uploads) registry.Uploads {
+func (r Reserve) Uploads(uploads storage.Uploads) storage.Uploads {
 	return reservedUploads{uploads, r}
 }
 
 type reservedBlobs struct {
-	registry.Blobs
+	storage.Blobs
 	reserve Reserve
 }
 
@@ -74,11 +75,11 @@ func (b reservedBlobs) Put(ctx context.Context, d registry.Digest, size int64, r
 }
 
 type reservedUploads struct {
-	registry.Uploads
+	storage.Uploads
 	reserve Reserve
 }
 
-func (u reservedUploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
+func (u reservedUploads) Begin(ctx context.Context, owner storage.UploadOwner) (string, error) {
 	if err := u.reserve.Check(0); err != nil {
 		return "", err
 	}
@@ -86,7 +87,7 @@ func (u reservedUploads) Begin(ctx context.Context, owner registry.UploadOwner) 
 }
 
 func (u reservedUploads) Append(
-	ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader,
+	ctx context.Context, owner storage.UploadOwner, id string, offset int64, r io.Reader,
 ) (int64, error) {
 	return u.Uploads.Append(ctx, owner, id, offset, &measured{r: r, reserve: u.reserve})
 }

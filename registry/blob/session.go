@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // session is an upload with its file open, for the only writer on this machine.
 type session struct {
 	u     *Uploads
-	state registry.UploadState // as recorded
+	state storage.UploadState // as recorded
 	notes notes
 	file  *os.File
 	// left is a file that another machine may still write to, so this session continues in a
@@ -36,7 +37,7 @@ var errLost = errors.New("received bytes are lost")
 // open opens the file of an upload and checks that it has the bytes of the state. The caller
 // closes the session. Errors: fs.ErrNotExist; unix.EWOULDBLOCK if another process on this
 // machine is writing.
-func (u *Uploads) open(ctx context.Context, state registry.UploadState) (*session, error) {
+func (u *Uploads) open(ctx context.Context, state storage.UploadState) (*session, error) {
 	n, err := readNotes(state)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (s *session) check(ctx context.Context, elsewhere bool) error {
 
 // rehash copies the bytes of the state and checks that their hash is the recorded one.
 func (s *session) rehash(ctx context.Context, from io.ReaderAt, to io.Writer) error {
-	sum, err := registry.UploadState{}.Sum()
+	sum, err := storage.UploadState{}.Sum()
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Uploads is [registry.Uploads] in a [Dir]. The bytes of an upload are a file under incoming/,
-// and its [registry.UploadState] says how many of them count. Further bytes come from a writer
+// Uploads is [storage.Uploads] in a [Dir]. The bytes of an upload are a file under incoming/,
+// and its [storage.UploadState] says how many of them count. Further bytes come from a writer
 // that was killed. Finishing renames the file. Create one with [NewUploads]. Several processes
 // can share a directory and its states, and continue each other's uploads.
 //
@@ -21,14 +22,14 @@ import (
 // that takes over from another machine continues in a copy.
 type Uploads struct {
 	dir    *Dir
-	states registry.UploadStates
+	states storage.UploadStates
 	boot   string
 }
 
-var _ registry.Uploads = (*Uploads)(nil)
+var _ storage.Uploads = (*Uploads)(nil)
 
 // NewUploads returns the uploads into dir.
-func NewUploads(dir *Dir, states registry.UploadStates) *Uploads {
+func NewUploads(dir *Dir, states storage.UploadStates) *Uploads {
 	return &Uploads{dir: dir, states: states, boot: bootID()}
 }
 
@@ -45,20 +46,20 @@ const (
 )
 
 // Begin records a new upload. Its first bytes create the file.
-func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
-	state := registry.NewUpload(owner)
+func (u *Uploads) Begin(ctx context.Context, owner storage.UploadOwner) (string, error) {
+	state := storage.NewUpload(owner)
 	state.Place = notes{File: state.ID}.encode()
 	return state.ID, u.states.CreateUpload(ctx, state)
 }
 
 // Offset returns the number of bytes received.
-func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
+func (u *Uploads) Offset(ctx context.Context, owner storage.UploadOwner, id string) (int64, error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	return state.Offset, err
 }
 
 // Append appends bytes after those that count, and hashes them.
-func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (n int64, err error) {
+func (u *Uploads) Append(ctx context.Context, owner storage.UploadOwner, id string, offset int64, r io.Reader) (n int64, err error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	if err != nil {
 		return 0, err

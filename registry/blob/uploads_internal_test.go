@@ -13,9 +13,10 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var owner = registry.UploadOwner{Repository: "staging/a"}
+var owner = storage.UploadOwner{Repository: "staging/a"}
 
 // machines is two machines that share a folder and a database, but no locks.
 func machines(t *testing.T) (path string, first, second *Uploads) {
@@ -191,7 +192,7 @@ func TestForeignNotes(t *testing.T) {
 	for _, place := range []string{"", "{}", `{"file":"../blobs/x"}`, `{"multipart":"x"}`, `{"file":7}`} {
 		db := mem.New()
 		u := NewUploads(NewDir(t.TempDir()), db)
-		state := registry.NewUpload(owner)
+		state := storage.NewUpload(owner)
 		state.Place = place
 		if err := u.states.CreateUpload(t.Context(), state); err != nil {
 			t.Fatal(err)

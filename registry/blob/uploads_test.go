@@ -15,11 +15,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestUploads(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs, registrytest.Damage) {
+	registrytest.TestUploads(t, func(t *testing.T) (storage.Uploads, storage.Blobs, registrytest.Damage) {
 		path := filepath.Join(t.TempDir(), "not", "there", "yet")
 		dir := blob.NewDir(path)
 		return blob.NewUploads(dir, mem.New()), dir, registrytest.DamageFile(path)
@@ -50,7 +51,7 @@ func states(t *testing.T, path string) *sqlite.DB {
 	return db
 }
 
-var owner = registry.UploadOwner{Repository: "staging/a"}
+var owner = storage.UploadOwner{Repository: "staging/a"}
 
 func begin(t *testing.T, uploads *blob.Uploads, content string) string {
 	t.Helper()

@@ -10,10 +10,12 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Role is the role that signs checkpoints, with the key that also signs promotions.
-const Role = registry.RolePromoter
+const Role = evidence.RolePromoter
 
 // MaxNote is the maximum size of a checkpoint in bytes, with 16 signatures of any kind.
 const MaxNote = 128 << 10
@@ -117,16 +119,16 @@ func Peek(note []byte) (Checkpoint, error) {
 type Signed struct {
 	Checkpoint
 	Signer    string            // key identifier
-	Key       registry.KeyState // of the signer
+	Key       evidence.KeyState // of the signer
 	RetiredAt time.Time         // if Key is KeyRetired
-	Window    registry.Window   // in which the key's signatures count
+	Window    evidence.Window   // in which the key's signatures count
 	Note      []byte            // the signed note, as it was read
 }
 
 // Open verifies a signed checkpoint. A key with [Role] for the whole registry must have signed it
 // under its origin. The key of the result may be retired; a revoked key's does not count.
 // Errors: CodeInvalid if it is not a checkpoint; CodeTrust if it does not count.
-func Open(ctx context.Context, verify registry.VerifyNote, note []byte) (Signed, error) {
+func Open(ctx context.Context, verify trust.VerifyNote, note []byte) (Signed, error) {
 	c, err := Peek(note)
 	if err != nil {
 		return Signed{}, err
@@ -141,7 +143,7 @@ func Open(ctx context.Context, verify registry.VerifyNote, note []byte) (Signed,
 	if signed.Text != c.Text() {
 		return Signed{}, registry.Errorf(registry.CodeTrust, "checkpoint of %d events: its signature is about another text", c.Size)
 	}
-	if signed.Key != registry.KeyTrusted && signed.Key != registry.KeyRetired {
+	if signed.Key != evidence.KeyTrusted && signed.Key != evidence.KeyRetired {
 		return Signed{}, registry.WithHint(
 			registry.Errorf(registry.CodeTrust, "checkpoint of %d events: key %s, which signed it, is %s", c.Size, signed.Signer, signed.Key),
 			"find out the uses of the key, and then take another checkpoint from the registry")
@@ -154,12 +156,12 @@ func Open(ctx context.Context, verify registry.VerifyNote, note []byte) (Signed,
 // or the time is outside of the window of the key.
 func (s Signed) CountsAt(at time.Time) error {
 	switch {
-	case s.Key == registry.KeyRetired && at.After(s.RetiredAt):
+	case s.Key == evidence.KeyRetired && at.After(s.RetiredAt):
 		return registry.Errorf(registry.CodeTrust,
 			"key %s, which signed it, is retired since %s, and nothing shows that it signed before", s.Signer, s.RetiredAt.UTC().Format(time.DateTime))
 	case !s.Window.Contains(at):
 		return registry.Errorf(registry.CodeTrust, "key %s, which signed it, counts %s, and not at %s", s.Signer, s.Window, at.UTC().Format(time.DateTime))
-	case s.Key != registry.KeyTrusted && s.Key != registry.KeyRetired:
+	case s.Key != evidence.KeyTrusted && s.Key != evidence.KeyRetired:
 		return registry.Errorf(registry.CodeTrust, "key %s, which signed it, is %q", s.Signer, s.Key)
 	}
 	return nil

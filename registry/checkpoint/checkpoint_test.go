@@ -12,13 +12,16 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 // The root is that of RFC 6962, worked out here by its recursive definition.
 func TestRootIsRFC6962(t *testing.T) {
 	t.Parallel()
-	events := history(t, "event", 21)
+	events := historyOf(t, "event", 21)
 	tree := treeOf(t, events)
 	var root func(leaves []tlog.Hash) tlog.Hash
 	root = func(leaves []tlog.Hash) tlog.Hash {
@@ -48,7 +51,7 @@ func TestRootIsRFC6962(t *testing.T) {
 
 func TestTextHasOneForm(t *testing.T) {
 	t.Parallel()
-	whole := seen(t, history(t, "event", 9), 9).Checkpoint
+	whole := seen(t, historyOf(t, "event", 9), 9).Checkpoint
 	text := whole.Text()
 	if got, err := checkpoint.ParseText(text); err != nil || got != whole {
 		t.Fatalf("%q is read as %+v, error %v; want %+v", text, got, err, whole)
@@ -85,28 +88,28 @@ func TestTextHasOneForm(t *testing.T) {
 // Who may sign a checkpoint, and in which state the key must be.
 func TestWhoseCheckpointsCount(t *testing.T) {
 	t.Parallel()
-	c := seen(t, history(t, "event", 9), 9).Checkpoint
+	c := seen(t, historyOf(t, "event", 9), 9).Checkpoint
 	own, stranger := newSigner(t), newSigner(t)
 	keys := map[string]signer.Signer{"a.pub": own, "b.pub": stranger}
-	state := func(s registry.KeyState, at time.Time) registry.TrustEntry {
+	state := func(s evidence.KeyState, at time.Time) trust.TrustEntry {
 		e := promoter("a.pub")
 		e.State, e.RetiredAt = s, at
 		return e
 	}
 	verifier, part, elsewhere := promoter("a.pub"), promoter("a.pub"), promoter("a.pub")
-	verifier.Roles = []registry.Role{registry.RoleBuilder, registry.RoleVerifier, registry.RoleApprover}
+	verifier.Roles = []evidence.Role{evidence.RoleBuilder, evidence.RoleVerifier, evidence.RoleApprover}
 	part.Resources, elsewhere.Resources = []string{"oci://local/prod/"}, []string{"oci://local2/"}
 	note := signed(t, own, c)
 	_, line, _ := strings.Cut(string(signed(t, stranger, c)), "\n\n")
 	renamed := strings.Replace(string(note), "— "+c.Origin.String(), "— mlpromote.dev/history/other", 1)
 	for name, tc := range map[string]struct {
 		note  string
-		entry registry.TrustEntry
+		entry trust.TrustEntry
 		says  string // empty: it counts
 	}{
 		"a promoter":                       {string(note), promoter("a.pub"), ""},
-		"a retired one":                    {string(note), state(registry.KeyRetired, time.Unix(1, 0)), ""},
-		"a revoked one":                    {string(note), state(registry.KeyRevoked, time.Time{}), "which signed it, is revoked"},
+		"a retired one":                    {string(note), state(evidence.KeyRetired, time.Unix(1, 0)), ""},
+		"a revoked one":                    {string(note), state(evidence.KeyRevoked, time.Time{}), "which signed it, is revoked"},
 		"other roles":                      {string(note), verifier, "no key that is trusted as promoter"},
 		"a promoter of one environment":    {string(note), part, "no key that is trusted as promoter for oci://local/"},
 		"a promoter of another registry":   {string(note), elsewhere, "no key that is trusted as promoter"},
@@ -137,7 +140,7 @@ func TestWhoseCheckpointsCount(t *testing.T) {
 
 func TestProofs(t *testing.T) {
 	t.Parallel()
-	events := history(t, "event", 13)
+	events := historyOf(t, "event", 13)
 	own := newSigner(t)
 	kept := newKeeper(t, events, own)
 	var proofs [][]byte
@@ -174,7 +177,7 @@ func TestProofs(t *testing.T) {
 		"another checkpoint":           func(p *checkpoint.Proof) { p.Note = signed(t, own, seen(t, events, 12).Checkpoint) },
 		"a checkpoint of a stranger":   func(p *checkpoint.Proof) { p.Note = signed(t, newSigner(t), seen(t, events, 13).Checkpoint) },
 		"a checkpoint that is smaller": func(p *checkpoint.Proof) { p.Note = signed(t, own, seen(t, events, 3).Checkpoint) },
-		"another first event":          func(p *checkpoint.Proof) { p.Event = history(t, "other", 1)[0] },
+		"another first event":          func(p *checkpoint.Proof) { p.Event = historyOf(t, "other", 1)[0] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +192,7 @@ func TestProofs(t *testing.T) {
 		})
 	}
 	retired := promoter("a.pub")
-	retired.State, retired.RetiredAt = registry.KeyRetired, time.Unix(1_700_000_000, 0)
+	retired.State, retired.RetiredAt = evidence.KeyRetired, time.Unix(1_700_000_000, 0)
 	p, err := checkpoint.ParseProof(proofs[4])
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +201,7 @@ func TestProofs(t *testing.T) {
 	if _, err := p.Check(t.Context(), verify, time.Now()); !registry.HasCode(err, registry.CodeTrust) || !strings.Contains(err.Error(), "is retired") {
 		t.Errorf("a proof by a retired key: error %v, want CodeTrust", err)
 	}
-	for _, window := range []registry.Window{{From: time.Unix(1, 0), Until: time.Unix(2, 0)}, {From: time.Now().Add(time.Hour)}} {
+	for _, window := range []evidence.Window{{From: time.Unix(1, 0), Until: time.Unix(2, 0)}, {From: time.Now().Add(time.Hour)}} {
 		entry := promoter("a.pub")
 		entry.Window = window
 		verify := trusting(t, map[string]signer.Signer{"a.pub": own}, entry).VerifyNote
@@ -209,7 +212,7 @@ func TestProofs(t *testing.T) {
 }
 
 // extra is the line of a proof for an event.
-func extra(t *testing.T, e registry.Event) string {
+func extra(t *testing.T, e history.Event) string {
 	t.Helper()
 	text, err := registry.CanonicalJSON(e)
 	if err != nil {
@@ -220,7 +223,7 @@ func extra(t *testing.T, e registry.Event) string {
 
 func TestProofHasOneForm(t *testing.T) {
 	t.Parallel()
-	data, err := newKeeper(t, history(t, "event", 5), newSigner(t)).Proof(t.Context(), 3)
+	data, err := newKeeper(t, historyOf(t, "event", 5), newSigner(t)).Proof(t.Context(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +239,8 @@ func TestProofHasOneForm(t *testing.T) {
 		"no extra":           replaced(1, ""),
 		"extra is no base64": replaced(1, "extra !\n"),
 		"an event alone":     replaced(1, strings.TrimPrefix(lines[1], "extra ")),
-		"event number 0":     replaced(1, extra(t, registry.Event{})),
-		"a negative number":  replaced(1, extra(t, registry.Event{Seq: -1})),
+		"event number 0":     replaced(1, extra(t, history.Event{})),
+		"a negative number":  replaced(1, extra(t, history.Event{Seq: -1})),
 		"extra is no event":  replaced(1, "extra e30=\n"),
 		"another index":      replaced(2, "index 3\n"),
 		"index with a zero":  replaced(2, "index 02\n"),
@@ -261,15 +264,15 @@ func TestCountsAt(t *testing.T) {
 		at     time.Time
 		counts bool
 	}{
-		"by a trusted key":               {checkpoint.Signed{Key: registry.KeyTrusted}, at(1), true},
-		"by a key that is retired later": {checkpoint.Signed{Key: registry.KeyRetired, RetiredAt: at(2)}, at(1), true},
-		"when the key was retired":       {checkpoint.Signed{Key: registry.KeyRetired, RetiredAt: at(1)}, at(1), true},
-		"after the key was retired":      {checkpoint.Signed{Key: registry.KeyRetired, RetiredAt: at(1)}, at(2), false},
-		"by a revoked key":               {checkpoint.Signed{Key: registry.KeyRevoked}, at(1), false},
+		"by a trusted key":               {checkpoint.Signed{Key: evidence.KeyTrusted}, at(1), true},
+		"by a key that is retired later": {checkpoint.Signed{Key: evidence.KeyRetired, RetiredAt: at(2)}, at(1), true},
+		"when the key was retired":       {checkpoint.Signed{Key: evidence.KeyRetired, RetiredAt: at(1)}, at(1), true},
+		"after the key was retired":      {checkpoint.Signed{Key: evidence.KeyRetired, RetiredAt: at(1)}, at(2), false},
+		"by a revoked key":               {checkpoint.Signed{Key: evidence.KeyRevoked}, at(1), false},
 		"by a key in no state":           {checkpoint.Signed{}, at(1), false},
-		"in the window of the key":       {checkpoint.Signed{Key: registry.KeyTrusted, Window: registry.Window{From: at(1), Until: at(3)}}, at(2), true},
-		"before the window of the key":   {checkpoint.Signed{Key: registry.KeyTrusted, Window: registry.Window{From: at(1), Until: at(3)}}, at(0), false},
-		"after the window of the key":    {checkpoint.Signed{Key: registry.KeyTrusted, Window: registry.Window{From: at(1), Until: at(3)}}, at(4), false},
+		"in the window of the key":       {checkpoint.Signed{Key: evidence.KeyTrusted, Window: evidence.Window{From: at(1), Until: at(3)}}, at(2), true},
+		"before the window of the key":   {checkpoint.Signed{Key: evidence.KeyTrusted, Window: evidence.Window{From: at(1), Until: at(3)}}, at(0), false},
+		"after the window of the key":    {checkpoint.Signed{Key: evidence.KeyTrusted, Window: evidence.Window{From: at(1), Until: at(3)}}, at(4), false},
 	} {
 		if err := c.signed.CountsAt(c.at); (err == nil) != c.counts || err != nil && !registry.HasCode(err, registry.CodeTrust) {
 			t.Errorf("%s: error %v, want that it counts: %t", name, err, c.counts)
@@ -280,7 +283,7 @@ func TestCountsAt(t *testing.T) {
 // A note is read up to its limit, which no checkpoint needs.
 func TestPeekRefuses(t *testing.T) {
 	t.Parallel()
-	note := signed(t, newSigner(t), seen(t, history(t, "event", 3), 3).Checkpoint)
+	note := signed(t, newSigner(t), seen(t, historyOf(t, "event", 3), 3).Checkpoint)
 	full := append(slices.Clone(note), bytes.Repeat([]byte{'x'}, checkpoint.MaxNote-len(note))...)
 	for name, c := range map[string]struct {
 		note  []byte

@@ -9,11 +9,12 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // check reads a history as everybody does, and compares it with checkpoints. It returns the kinds of
 // faults; a broken chain is one of its own.
-func check(t testing.TB, events []registry.Event, seen ...checkpoint.Seen) (kinds []checkpoint.FaultKind, text string) {
+func check(t testing.TB, events []history.Event, seen ...checkpoint.Seen) (kinds []checkpoint.FaultKind, text string) {
 	t.Helper()
 	tree := new(checkpoint.Tree)
 	for _, e := range events {
@@ -43,7 +44,7 @@ func TestEveryChangeUnderACheckpointIsFound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(2, 40).Draw(rt, "events under the checkpoint")
 		more := rapid.IntRange(0, 20).Draw(rt, "events after it")
-		whole := history(t, "event", size+more)
+		whole := historyOf(t, "event", size+more)
 		held := seen(t, whole, size)
 		if kinds, text := check(t, whole, held); len(kinds) > 0 {
 			rt.Fatalf("the history itself: %s", text)
@@ -60,7 +61,7 @@ func TestEveryChangeUnderACheckpointIsFound(t *testing.T) {
 			changed = slices.Delete(changed, at, at+1)
 			want = append(want, checkpoint.Truncated)
 		case "add":
-			changed = slices.Insert(changed, at, registry.Event{Kind: registry.EventAttach, Reason: "added"})
+			changed = slices.Insert(changed, at, history.Event{Kind: history.EventAttach, Reason: "added"})
 		case "swap":
 			other := (at + 1) % size
 			changed[at], changed[other] = changed[other], changed[at]
@@ -74,7 +75,7 @@ func TestEveryChangeUnderACheckpointIsFound(t *testing.T) {
 	})
 }
 
-func wantOne(rt *rapid.T, events []registry.Event, held checkpoint.Seen, want []checkpoint.FaultKind) {
+func wantOne(rt *rapid.T, events []history.Event, held checkpoint.Seen, want []checkpoint.FaultKind) {
 	tree := new(checkpoint.Tree)
 	for _, e := range events {
 		if err := tree.Append(e); err != nil {
@@ -90,7 +91,7 @@ func wantOne(rt *rapid.T, events []registry.Event, held checkpoint.Seen, want []
 	}
 }
 
-func hashes(events []registry.Event) (all []string) {
+func hashes(events []history.Event) (all []string) {
 	for _, e := range events {
 		all = append(all, string(e.Hash)+e.Reason)
 	}
@@ -99,15 +100,15 @@ func hashes(events []registry.Event) (all []string) {
 
 func TestFaultsAreNamed(t *testing.T) {
 	t.Parallel()
-	whole := history(t, "event", 12)
+	whole := historyOf(t, "event", 12)
 	fork := extend(t, whole[:5], "another", 9)
-	other := history(t, "other", 12)
+	other := historyOf(t, "other", 12)
 	elsewhere := seen(t, whole, 8)
 	elsewhere.Origin.Registry = "elsewhere"
 	unsigned := seen(t, fork, 11)
 	unsigned.Counts = false
 	for name, c := range map[string]struct {
-		events []registry.Event
+		events []history.Event
 		seen   []checkpoint.Seen
 		kinds  []checkpoint.FaultKind
 		says   string
@@ -139,7 +140,7 @@ func TestFaultsAreNamed(t *testing.T) {
 // one of another history is refused.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	full := history(t, "event", 9)
+	full := historyOf(t, "event", 9)
 	for name, c := range map[string]struct {
 		have, size int
 		lost       int64

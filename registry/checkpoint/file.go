@@ -6,10 +6,11 @@ import (
 	"os"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // OpenFile reads a signed checkpoint from a file and verifies it as [Open] does.
-func OpenFile(ctx context.Context, verify registry.VerifyNote, path string) (Signed, error) {
+func OpenFile(ctx context.Context, verify trust.VerifyNote, path string) (Signed, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Signed{}, registry.Errorf(registry.CodeInvalid, "%w", err)

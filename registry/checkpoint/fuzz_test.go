@@ -12,7 +12,7 @@ import (
 // A checkpoint is read in one form only, and counts only if its key signed exactly this text.
 func FuzzCheckpoint(f *testing.F) {
 	own := newSigner(f)
-	c := seen(f, history(f, "event", 9), 9).Checkpoint
+	c := seen(f, historyOf(f, "event", 9), 9).Checkpoint
 	note := signed(f, own, c)
 	for _, seed := range [][]byte{note, []byte(c.Text()), bytes.Replace(note, []byte("\n9\n"), []byte("\n8\n"), 1),
 		append(bytes.Clone(note), note[len(c.Text())+1:]...), nil} {
@@ -36,7 +36,7 @@ func FuzzCheckpoint(f *testing.F) {
 // A proof proves an event of the history or nothing.
 func FuzzProof(f *testing.F) {
 	own := newSigner(f)
-	events := history(f, "event", 9)
+	events := historyOf(f, "event", 9)
 	k := newKeeper(f, events, own)
 	for _, e := range events {
 		data, err := k.Proof(f.Context(), e.Seq)

@@ -15,7 +15,7 @@ import (
 // What is written here is read and checked by the libraries of those who define the forms.
 func TestOthersReadCheckpointsAndProofs(t *testing.T) {
 	t.Parallel()
-	own, events := newSigner(t), history(t, "event", 21)
+	own, events := newSigner(t), historyOf(t, "event", 21)
 	k := newKeeper(t, events, own)
 	signedNote, err := k.Checkpoint(t.Context())
 	if err != nil {

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Keeper makes checkpoints of the history of one catalog, and keeps each in the catalog. It keeps
@@ -17,12 +20,12 @@ type Keeper struct {
 	// Registry returns the name of the registry.
 	Registry func() string
 	// History returns the unfiltered history of the catalog.
-	History func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	History func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 	// Kept has the checkpoints that were made.
-	Kept   registry.Checkpoints
-	Sign   registry.SignNote
-	Verify registry.VerifyNote
-	Now    registry.Clock // nil means time.Now
+	Kept   trust.Checkpoints
+	Sign   trust.SignNote
+	Verify trust.VerifyNote
+	Now    storage.Clock // nil means time.Now
 	// May returns why no checkpoint may be made now, or nil.
 	May func(ctx context.Context) error
 
@@ -83,7 +86,7 @@ func (k *Keeper) Proof(ctx context.Context, seq int64) ([]byte, error) {
 	if p.Path, err = k.tree.prove(seq, k.tree.Size()); err != nil {
 		return nil, err
 	}
-	for e, err := range k.History(ctx, registry.HistoryQuery{After: seq - 1, Limit: 1}) {
+	for e, err := range k.History(ctx, history.HistoryQuery{After: seq - 1, Limit: 1}) {
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +130,7 @@ func (k *Keeper) grow(ctx context.Context) error {
 // history was cut while this process ran.
 func (k *Keeper) read(ctx context.Context) error {
 	size, last := k.tree.Size(), k.tree.Last()
-	for e, err := range k.History(ctx, registry.HistoryQuery{After: max(size-1, 0)}) {
+	for e, err := range k.History(ctx, history.HistoryQuery{After: max(size-1, 0)}) {
 		if err != nil {
 			return err
 		}
@@ -175,7 +178,7 @@ func (k *Keeper) make(ctx context.Context) ([]byte, error) {
 	if err := k.counts(ctx, note); err != nil {
 		return nil, err
 	}
-	if err := k.Kept.Put(ctx, keptName(c.Size), registry.KeptCheckpoint{Size: c.Size, Note: string(note)}); err != nil {
+	if err := k.Kept.Put(ctx, keptName(c.Size), trust.KeptCheckpoint{Size: c.Size, Note: string(note)}); err != nil {
 		return nil, err
 	}
 	k.compared = c.Size
@@ -208,8 +211,8 @@ func (k *Keeper) counts(ctx context.Context, note []byte) error {
 }
 
 // KeptAfter lists up to limit kept checkpoints of more than size events, by size.
-func (k *Keeper) KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error) {
-	var found []registry.KeptCheckpoint
+func (k *Keeper) KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error) {
+	var found []trust.KeptCheckpoint
 	for c, err := range All(ctx, k.Kept, size) {
 		if err != nil {
 			return nil, err
@@ -222,7 +225,7 @@ func (k *Keeper) KeptAfter(ctx context.Context, size int64, limit int) ([]regist
 }
 
 // Kept reads the kept checkpoint of a number of events. Errors: CodeNotFound.
-func Kept(ctx context.Context, kept registry.Checkpoints, size int64) (registry.KeptCheckpoint, error) {
+func Kept(ctx context.Context, kept trust.Checkpoints, size int64) (trust.KeptCheckpoint, error) {
 	return kept.Get(ctx, keptName(size))
 }
 
@@ -231,7 +234,7 @@ func keptName(size int64) string { return fmt.Sprintf("%019d", size) }
 
 // SeenIn reads a checkpoint that the registry keeps, without verifying its signature. It takes the
 // name of the registry for that in its origin, because registries can be renamed. Errors: CodeTrust.
-func SeenIn(c registry.KeptCheckpoint, name string) (Seen, error) {
+func SeenIn(c trust.KeptCheckpoint, name string) (Seen, error) {
 	at, err := Peek([]byte(c.Note))
 	if err != nil || at.Size != c.Size {
 		return Seen{}, registry.Errorf(registry.CodeTrust,
@@ -243,12 +246,12 @@ func SeenIn(c registry.KeptCheckpoint, name string) (Seen, error) {
 
 // All lists the kept checkpoints of more than after events, by size. An error ends the sequence:
 // CodeTrust for one that is kept under another size than its own.
-func All(ctx context.Context, kept registry.Checkpoints, after int64) iter.Seq2[registry.KeptCheckpoint, error] {
-	return func(yield func(registry.KeptCheckpoint, error) bool) {
+func All(ctx context.Context, kept trust.Checkpoints, after int64) iter.Seq2[trust.KeptCheckpoint, error] {
+	return func(yield func(trust.KeptCheckpoint, error) bool) {
 		for name := keptName(after); ; {
-			page, err := kept.List(ctx, name, registry.MaxPage)
+			page, err := kept.List(ctx, name, storage.MaxPage)
 			if err != nil {
-				yield(registry.KeptCheckpoint{}, err)
+				yield(trust.KeptCheckpoint{}, err)
 				return
 			}
 			for _, c := range page {

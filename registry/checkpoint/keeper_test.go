@@ -13,7 +13,10 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -27,16 +30,16 @@ func unhex(t testing.TB, text string) []byte {
 }
 
 // newKeeper keeps checkpoints of a history in memory, signed by a key that counts.
-func newKeeper(t testing.TB, events []registry.Event, s signer.Signer) *checkpoint.Keeper {
+func newKeeper(t testing.TB, events []history.Event, s signer.Signer) *checkpoint.Keeper {
 	t.Helper()
-	return keeperOf(t, &catalog{events}, mem.NewTable[registry.KeptCheckpoint](), s)
+	return keeperOf(t, &catalog{events}, mem.NewTable[trust.KeptCheckpoint](), s)
 }
 
-func keeperOf(t testing.TB, c *catalog, kept registry.Checkpoints, s signer.Signer) *checkpoint.Keeper {
+func keeperOf(t testing.TB, c *catalog, kept trust.Checkpoints, s signer.Signer) *checkpoint.Keeper {
 	t.Helper()
 	return &checkpoint.Keeper{
 		Registry: func() string { return "local" }, History: c.History, Kept: kept,
-		Sign: func(ctx context.Context, _ registry.Role, name, text string) ([]byte, error) {
+		Sign: func(ctx context.Context, _ evidence.Role, name, text string) ([]byte, error) {
 			return s.SignNote(ctx, name, text)
 		},
 		Verify: trusting(t, map[string]signer.Signer{"a.pub": s}, promoter("a.pub")).VerifyNote,
@@ -45,8 +48,8 @@ func keeperOf(t testing.TB, c *catalog, kept registry.Checkpoints, s signer.Sign
 
 func TestKeeperMakesOneOfEachSize(t *testing.T) {
 	t.Parallel()
-	own, c := newSigner(t), &catalog{history(t, "event", 5)}
-	kept := mem.NewTable[registry.KeptCheckpoint]()
+	own, c := newSigner(t), &catalog{historyOf(t, "event", 5)}
+	kept := mem.NewTable[trust.KeptCheckpoint]()
 	k := keeperOf(t, c, kept, own)
 	first, err := k.Checkpoint(t.Context())
 	if err != nil {
@@ -85,23 +88,23 @@ func TestKeeperMakesOneOfEachSize(t *testing.T) {
 // read, gets none.
 func TestKeeperSignsOneHistoryOnly(t *testing.T) {
 	t.Parallel()
-	whole := history(t, "event", 9)
+	whole := historyOf(t, "event", 9)
 	for name, tc := range map[string]struct {
-		events []registry.Event
+		events []history.Event
 		says   string
 	}{
 		"cut below the checkpoint":     {whole[:4], "truncated"},
 		"cut after it":                 {whole[:7], "gone"},
 		"rewritten":                    {extend(t, whole[:4], "another", 9), "rewritten"},
 		"rewritten after it":           {extend(t, whole[:6], "another", 9), "rewritten"},
-		"its first event replaced":     {history(t, "another", 9), "rewritten"},
+		"its first event replaced":     {historyOf(t, "another", 9), "rewritten"},
 		"without any event":            {nil, "gone"},
-		"a changed event":              {append(slices.Clone(whole[:8]), registry.Event{Seq: 9, Reason: "new"}), "rewritten"},
-		"events that do not follow it": {append(slices.Clone(whole), registry.Event{Seq: 12}), "follows event 9"},
+		"a changed event":              {append(slices.Clone(whole[:8]), history.Event{Seq: 9, Reason: "new"}), "rewritten"},
+		"events that do not follow it": {append(slices.Clone(whole), history.Event{Seq: 12}), "follows event 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own, c, kept := newSigner(t), &catalog{whole[:6]}, mem.NewTable[registry.KeptCheckpoint]()
+			own, c, kept := newSigner(t), &catalog{whole[:6]}, mem.NewTable[trust.KeptCheckpoint]()
 			running := keeperOf(t, c, kept, own)
 			if _, err := running.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
@@ -129,7 +132,7 @@ func TestKeeperSignsOneHistoryOnly(t *testing.T) {
 
 func TestKeeperRefuses(t *testing.T) {
 	t.Parallel()
-	events, own := history(t, "event", 4), newSigner(t)
+	events, own := historyOf(t, "event", 4), newSigner(t)
 	why := errors.New("the configuration is not the agreed one")
 	for name, tc := range map[string]struct {
 		change func(*checkpoint.Keeper)
@@ -144,7 +147,7 @@ func TestKeeperRefuses(t *testing.T) {
 		}, registry.CodeTrust, nil},
 		"a retired key": {func(k *checkpoint.Keeper) {
 			entry := promoter("a.pub")
-			entry.State, entry.RetiredAt = registry.KeyRetired, time.Unix(1_700_000_000, 0)
+			entry.State, entry.RetiredAt = evidence.KeyRetired, time.Unix(1_700_000_000, 0)
 			k.Verify = trusting(t, map[string]signer.Signer{"a.pub": own}, entry).VerifyNote
 		}, registry.CodeTrust, nil},
 		"nothing that verifies":  {func(k *checkpoint.Keeper) { k.Verify = nil }, registry.CodeTrust, nil},
@@ -169,9 +172,9 @@ func TestKeeperRefuses(t *testing.T) {
 	}
 }
 
-func put(t testing.TB, kept registry.Checkpoints, size int64, note string) {
+func put(t testing.TB, kept trust.Checkpoints, size int64, note string) {
 	t.Helper()
-	if err := kept.Put(t.Context(), "000000000000000000"+string(rune('0'+size)), registry.KeptCheckpoint{Size: size, Note: note}); err != nil {
+	if err := kept.Put(t.Context(), "000000000000000000"+string(rune('0'+size)), trust.KeptCheckpoint{Size: size, Note: note}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -179,7 +182,7 @@ func put(t testing.TB, kept registry.Checkpoints, size int64, note string) {
 // A registry keeps what it signed under an earlier name, and by earlier keys.
 func TestKeeperAfterARename(t *testing.T) {
 	t.Parallel()
-	c, kept := &catalog{history(t, "event", 4)}, mem.NewTable[registry.KeptCheckpoint]()
+	c, kept := &catalog{historyOf(t, "event", 4)}, mem.NewTable[trust.KeptCheckpoint]()
 	if _, err := keeperOf(t, c, kept, newSigner(t)).Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -200,31 +203,31 @@ func TestKeeperAfterARename(t *testing.T) {
 }
 
 // unreadable are kept checkpoints in a database that does not answer.
-type unreadable struct{ registry.Checkpoints }
+type unreadable struct{ trust.Checkpoints }
 
 var errUnreadable = errors.New("the database does not answer")
 
-func (unreadable) List(context.Context, string, int) ([]registry.Named[registry.KeptCheckpoint], error) {
+func (unreadable) List(context.Context, string, int) ([]registry.Named[trust.KeptCheckpoint], error) {
 	return nil, errUnreadable
 }
 
-func (unreadable) Get(context.Context, string) (registry.KeptCheckpoint, error) {
-	return registry.KeptCheckpoint{}, errUnreadable
+func (unreadable) Get(context.Context, string) (trust.KeptCheckpoint, error) {
+	return trust.KeptCheckpoint{}, errUnreadable
 }
 
 // unwritable are kept checkpoints in a database that takes no more.
-type unwritable struct{ registry.Checkpoints }
+type unwritable struct{ trust.Checkpoints }
 
-func (unwritable) Put(context.Context, string, registry.KeptCheckpoint) error { return errUnreadable }
+func (unwritable) Put(context.Context, string, trust.KeptCheckpoint) error { return errUnreadable }
 
 // A keeper that cannot read what it needs says so, and signs and proves nothing.
 func TestKeeperWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
-	events, own := history(t, "event", 3), newSigner(t)
+	events, own := historyOf(t, "event", 3), newSigner(t)
 	for name, change := range map[string]func(*checkpoint.Keeper){
 		"the history": func(k *checkpoint.Keeper) {
-			k.History = func(context.Context, registry.HistoryQuery) iter.Seq2[registry.Event, error] {
-				return func(yield func(registry.Event, error) bool) { yield(registry.Event{}, errUnreadable) }
+			k.History = func(context.Context, history.HistoryQuery) iter.Seq2[history.Event, error] {
+				return func(yield func(history.Event, error) bool) { yield(history.Event{}, errUnreadable) }
 			}
 		},
 		"kept checkpoints":   func(k *checkpoint.Keeper) { k.Kept = unreadable{k.Kept} },
@@ -244,7 +247,7 @@ func TestKeeperWithoutItsDatabase(t *testing.T) {
 		}
 	}
 	refuses := newKeeper(t, events, own)
-	refuses.Sign = func(context.Context, registry.Role, string, string) ([]byte, error) { return nil, errUnreadable }
+	refuses.Sign = func(context.Context, evidence.Role, string, string) ([]byte, error) { return nil, errUnreadable }
 	if note, err := refuses.Checkpoint(t.Context()); !errors.Is(err, errUnreadable) || note != nil {
 		t.Errorf("a key that cannot sign: got %s, error %v", note, err)
 	}

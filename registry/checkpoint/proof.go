@@ -12,6 +12,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // MaxProof is the maximum size of a proof in bytes.
@@ -24,7 +26,7 @@ const proofHeader = "c2sp.org/tlog-proof@v1"
 
 // Proof shows that a checkpoint covers an event. It needs no registry to be checked.
 type Proof struct {
-	Event registry.Event
+	Event history.Event
 	Path  tlog.RecordProof // from the leaf's sibling to the child of the root
 	Note  []byte           // the signed checkpoint
 }
@@ -77,21 +79,21 @@ func ParseProof(data []byte) (Proof, error) {
 
 // parseExtra reads the line with the event. The event must have its own hash, and the line one form
 // only.
-func parseExtra(line string) (registry.Event, error) {
+func parseExtra(line string) (history.Event, error) {
 	text, ok := strings.CutPrefix(line, "extra ")
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if !ok || err != nil || base64.StdEncoding.EncodeToString(raw) != text {
-		return registry.Event{}, badProof("want a second line with extra and the event in base64")
+		return history.Event{}, badProof("want a second line with extra and the event in base64")
 	}
-	var e registry.Event
+	var e history.Event
 	if err := registry.DecodeSigned(raw, &e); err != nil {
-		return registry.Event{}, badProof("its event: %w", err)
+		return history.Event{}, badProof("its event: %w", err)
 	}
 	if canonical, err := registry.CanonicalJSON(e); err != nil || !bytes.Equal(canonical, raw) {
-		return registry.Event{}, badProof("its event is not in the canonical form, or has keys that this program does not know")
+		return history.Event{}, badProof("its event is not in the canonical form, or has keys that this program does not know")
 	}
 	if e.Seq < 1 || e.Seq > maxSize {
-		return registry.Event{}, badProof("event %d, want a number from 1", e.Seq)
+		return history.Event{}, badProof("event %d, want a number from 1", e.Seq)
 	}
 	return e, nil
 }
@@ -104,7 +106,7 @@ func badProof(format string, args ...any) error {
 // event. A checkpoint of a key that is retired now, or outside of its window, does not count here,
 // as nothing shows when it was made.
 // Errors: CodeInvalid if it is not a proof; CodeTrust if it proves nothing.
-func (p Proof) Check(ctx context.Context, verify registry.VerifyNote, now time.Time) (Signed, error) {
+func (p Proof) Check(ctx context.Context, verify trust.VerifyNote, now time.Time) (Signed, error) {
 	signed, err := Open(ctx, verify, p.Note)
 	if err != nil {
 		return Signed{}, err
@@ -114,7 +116,7 @@ func (p Proof) Check(ctx context.Context, verify registry.VerifyNote, now time.T
 			"ask for a new proof: mlpromote history prove %d", p.Event.Seq)
 	}
 	e := p.Event
-	if err := e.VerifyChain(registry.Event{Seq: e.Seq - 1, Hash: e.Prev}); err != nil {
+	if err := e.VerifyChain(history.Event{Seq: e.Seq - 1, Hash: e.Prev}); err != nil {
 		return Signed{}, err
 	}
 	if e.Seq == 1 && e.Hash != signed.Origin.First {

@@ -2,6 +2,9 @@ package checkpoint_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -9,32 +12,30 @@ import (
 	"testing"
 	"time"
 
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// history is a history of n events that name says something about.
-func history(t testing.TB, name string, n int) []registry.Event {
+// historyOf is a history of n events that name says something about.
+func historyOf(t testing.TB, name string, n int) []history.Event {
 	t.Helper()
 	return extend(t, nil, name, n)
 }
 
 // extend adds n events to a history.
-func extend(t testing.TB, events []registry.Event, name string, n int) []registry.Event {
+func extend(t testing.TB, events []history.Event, name string, n int) []history.Event {
 	t.Helper()
 	events = slices.Clone(events)
 	for range n {
-		var before registry.Event
+		var before history.Event
 		if len(events) > 0 {
 			before = events[len(events)-1]
 		}
-		e := registry.Event{
-			Time: time.Unix(1_800_000_000+int64(len(events)), 0), Kind: registry.EventAttach, Environment: "staging", Model: "vision/digits",
+		e := history.Event{
+			Time: time.Unix(1_800_000_000+int64(len(events)), 0), Kind: history.EventAttach, Environment: "staging", Model: "vision/digits",
 			Reason: fmt.Sprintf("%s %d", name, len(events)),
 		}
 		e, err := e.Chain(before)
@@ -47,9 +48,9 @@ func extend(t testing.TB, events []registry.Event, name string, n int) []registr
 }
 
 // rechained is a history whose chain is made again after somebody changed it.
-func rechained(t testing.TB, events []registry.Event) []registry.Event {
+func rechained(t testing.TB, events []history.Event) []history.Event {
 	t.Helper()
-	var before registry.Event
+	var before history.Event
 	for i := range events {
 		e, err := events[i].Chain(before)
 		if err != nil {
@@ -60,7 +61,7 @@ func rechained(t testing.TB, events []registry.Event) []registry.Event {
 	return events
 }
 
-func treeOf(t testing.TB, events []registry.Event) *checkpoint.Tree {
+func treeOf(t testing.TB, events []history.Event) *checkpoint.Tree {
 	t.Helper()
 	tree := new(checkpoint.Tree)
 	for _, e := range events {
@@ -72,7 +73,7 @@ func treeOf(t testing.TB, events []registry.Event) *checkpoint.Tree {
 }
 
 // seen is the checkpoint of the first size events of a history.
-func seen(t testing.TB, events []registry.Event, size int) checkpoint.Seen {
+func seen(t testing.TB, events []history.Event, size int) checkpoint.Seen {
 	t.Helper()
 	c, err := treeOf(t, events[:size]).At("local", int64(size))
 	if err != nil {
@@ -95,7 +96,7 @@ func newSigner(t testing.TB) signer.Signer {
 }
 
 // trusting trusts keys by entries, whose paths are a.pub, b.pub and so on.
-func trusting(t testing.TB, keys map[string]signer.Signer, entries ...registry.TrustEntry) *signer.Trust {
+func trusting(t testing.TB, keys map[string]signer.Signer, entries ...trust.TrustEntry) *signer.Trust {
 	t.Helper()
 	trust, err := signer.NewTrust(entries, func(path string) ([]byte, error) {
 		if s, ok := keys[path]; ok {
@@ -110,8 +111,8 @@ func trusting(t testing.TB, keys map[string]signer.Signer, entries ...registry.T
 }
 
 // promoter is an entry that trusts a key to sign checkpoints of registry local.
-func promoter(path string) registry.TrustEntry {
-	return registry.TrustEntry{Key: path, Roles: []registry.Role{registry.RolePromoter}, Resources: []string{"oci://local/"}}
+func promoter(path string) trust.TrustEntry {
+	return trust.TrustEntry{Key: path, Roles: []evidence.Role{evidence.RolePromoter}, Resources: []string{"oci://local/"}}
 }
 
 // signed is the note of a checkpoint.
@@ -125,10 +126,10 @@ func signed(t testing.TB, s signer.Signer, c checkpoint.Checkpoint) []byte {
 }
 
 // catalog is a history in memory.
-type catalog struct{ events []registry.Event }
+type catalog struct{ events []history.Event }
 
-func (c *catalog) History(_ context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+func (c *catalog) History(_ context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		n := 0
 		for _, e := range c.events {
 			if e.Seq <= q.After || q.Limit > 0 && n == q.Limit {

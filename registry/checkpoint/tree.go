@@ -8,19 +8,20 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Tree is the Merkle tree of a history. It takes 64 bytes for each event. The zero Tree has no
 // events.
 type Tree struct {
 	first  registry.Digest // hash of the first event
-	last   registry.Event  // Seq and Hash only
+	last   history.Event   // Seq and Hash only
 	hashes []tlog.Hash     // at their stored index: [tlog.StoredHashIndex]
 }
 
 // Append adds the next event. Errors: CodeTrust, with the tree unchanged, if it does not follow the
 // event before, or was changed.
-func (t *Tree) Append(e registry.Event) error {
+func (t *Tree) Append(e history.Event) error {
 	if err := e.VerifyChain(t.last); err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (t *Tree) Append(e registry.Event) error {
 		t.first = e.Hash
 	}
 	t.hashes = append(t.hashes, added...)
-	t.last = registry.Event{Seq: e.Seq, Hash: e.Hash}
+	t.last = history.Event{Seq: e.Seq, Hash: e.Hash}
 	return nil
 }
 

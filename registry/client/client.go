@@ -11,13 +11,14 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config configures a Client. URL and Content are required.
 type Config struct {
-	URL     string           // "http://127.0.0.1:5080"
-	Content registry.Content // over the service's /v2/
-	HTTP    *http.Client     // nil means http.DefaultClient
+	URL     string          // "http://127.0.0.1:5080"
+	Content storage.Content // over the service's /v2/
+	HTTP    *http.Client    // nil means http.DefaultClient
 	// Backoff is the wait before the first retry; it doubles with each retry. 0 means 200 ms. Only
 	// requests that are safe to repeat are retried.
 	Backoff time.Duration
@@ -25,17 +26,17 @@ type Config struct {
 
 // Client implements registry.Interface. It is safe for concurrent use.
 type Client struct {
-	registry.Interface // calls of the rows of registry/api
+	api.Interface // calls of the rows of registry/api
 
 	base    *url.URL
-	content registry.Content
+	content storage.Content
 	http    *http.Client
 	backoff time.Duration
 }
 
 var (
-	_ registry.NodeReporter     = (*Client)(nil)
-	_ registry.PromotionChecker = (*Client)(nil)
+	_ storage.NodeReporter = (*Client)(nil)
+	_ api.PromotionChecker = (*Client)(nil)
 )
 
 // New checks the configuration; it does not dial. Errors: CodeInvalid.

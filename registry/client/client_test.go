@@ -16,14 +16,18 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // noContent is content that has nothing.
-type noContent struct{ registry.Content }
+type noContent struct{ storage.Content }
 
-func (noContent) Release(context.Context, string, string) (registry.Release, error) {
-	return registry.Release{Digest: release(), Model: "vision/letters"}, nil
+func (noContent) Release(context.Context, string, string) (artifact.Release, error) {
+	return artifact.Release{Digest: release(), Model: "vision/letters"}, nil
 }
 
 func release() registry.Digest { return digest.FromString("release") }
@@ -47,23 +51,23 @@ func calls(c *client.Client) (act, list map[string]func(ctx context.Context) err
 	act = map[string]func(ctx context.Context) error{
 		"environments": func(ctx context.Context) error { _, err := c.Environments(ctx); return err },
 		"resolve": func(ctx context.Context) error {
-			_, err := c.Resolve(ctx, registry.ResolveQuery{Environment: "prod", Model: model})
+			_, err := c.Resolve(ctx, api.ResolveQuery{Environment: "prod", Model: model})
 			return err
 		},
 		"publish": func(ctx context.Context) error {
-			_, err := c.Publish(ctx, registry.Publication{Model: model, Release: release()})
+			_, err := c.Publish(ctx, api.Publication{Model: model, Release: release()})
 			return err
 		},
 		"attach": func(ctx context.Context) error {
-			_, err := c.Attach(ctx, registry.Attachment{Model: model})
+			_, err := c.Attach(ctx, api.Attachment{Model: model})
 			return err
 		},
 		"promote": func(ctx context.Context) error {
-			_, err := c.Promote(ctx, registry.PromoteRequest{Model: model})
+			_, err := c.Promote(ctx, api.PromoteRequest{Model: model})
 			return err
 		},
 		"rollback": func(ctx context.Context) error {
-			_, err := c.Rollback(ctx, registry.RollbackRequest{Model: model})
+			_, err := c.Rollback(ctx, api.RollbackRequest{Model: model})
 			return err
 		},
 		"release": func(ctx context.Context) error { _, err := c.Release(ctx, "staging", model, "1.0.0"); return err },
@@ -71,16 +75,16 @@ func calls(c *client.Client) (act, list map[string]func(ctx context.Context) err
 	list = map[string]func(ctx context.Context) error{
 		"heads": func(ctx context.Context) error { _, err := c.Heads(ctx, "", ""); return err },
 		"history": func(ctx context.Context) error {
-			_, err := c.History(ctx, registry.HistoryQuery{After: 3, Descending: true})
+			_, err := c.History(ctx, history.HistoryQuery{After: 3, Descending: true})
 			return err
 		},
 		"claims": func(ctx context.Context) error {
-			_, _, err := c.Claims(ctx, "staging", registry.Release{Model: model})
+			_, _, err := c.Claims(ctx, "staging", artifact.Release{Model: model})
 			return err
 		},
 		"hold": func(ctx context.Context) error { return c.SetHold(ctx, "prod", model, "why") },
 		"release hold": func(ctx context.Context) error {
-			return c.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "why"})
+			return c.ReleaseHold(ctx, api.HoldRelease{Environment: "prod", Model: model, Reason: "why"})
 		},
 	}
 	return act, list
@@ -203,7 +207,7 @@ func TestCancelled(t *testing.T) {
 				<-asked
 				cancel()
 			}()
-			if _, err := c.Promote(ctx, registry.PromoteRequest{Model: "digits"}); !errors.Is(err, context.Canceled) {
+			if _, err := c.Promote(ctx, api.PromoteRequest{Model: "digits"}); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want context.Canceled", err)
 			}
 			if _, err := c.Heads(ctx, "", ""); !errors.Is(err, context.Canceled) {
@@ -219,7 +223,7 @@ func TestNamesOfNoModel(t *testing.T) {
 	var asked atomic.Int32
 	c := speaker(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	for _, model := range []string{"", "../environments", "a/../../heads", "a?b", "a#b", "A"} {
-		if _, err := c.Promote(t.Context(), registry.PromoteRequest{Model: model}); registry.CodeOf(err) != registry.CodeNotFound {
+		if _, err := c.Promote(t.Context(), api.PromoteRequest{Model: model}); registry.CodeOf(err) != registry.CodeNotFound {
 			t.Errorf("promote %q: error %v, want CodeNotFound", model, err)
 		}
 		if _, err := c.Release(t.Context(), "prod", model, ""); registry.CodeOf(err) != registry.CodeNotFound {

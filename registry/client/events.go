@@ -14,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // maxEvent limits the size of one event.
@@ -25,8 +26,8 @@ const longestBackoff = 30 * time.Second
 // Events follows the history of the service after q.After, filtered by the environment, model
 // and kind of q. It ignores the other fields of q. It reconnects after an interruption, and
 // ends with ctx or with the first error that a retry would not change.
-func (c *Client) Events(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+func (c *Client) Events(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		wait := c.backoff
 		for {
 			before := q.After
@@ -35,10 +36,10 @@ func (c *Client) Events(ctx context.Context, q registry.HistoryQuery) iter.Seq2[
 			case done:
 				return
 			case ctx.Err() != nil:
-				yield(registry.Event{}, ctx.Err())
+				yield(history.Event{}, ctx.Err())
 				return
 			case err != nil && registry.ExitCode(err) != registry.ExitAgain:
-				yield(registry.Event{}, err)
+				yield(history.Event{}, err)
 				return
 			case err == nil || q.After > before:
 				wait = c.backoff
@@ -59,8 +60,8 @@ func (c *Client) Events(ctx context.Context, q registry.HistoryQuery) iter.Seq2[
 // events.
 func (c *Client) stream(
 	ctx context.Context,
-	q *registry.HistoryQuery,
-	yield func(registry.Event, error) bool,
+	q *history.HistoryQuery,
+	yield func(history.Event, error) bool,
 ) (done bool, err error) {
 	sent, err := api.Send(&api.Events.Row, api.EventsQuery{Environment: q.Environment, Model: q.Model, Kind: q.Kind})
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *Client) stream(
 		if lines.Text() != "" || data == "" { // an empty line ends an event; otherwise the event is incomplete
 			continue
 		}
-		var e registry.Event
+		var e history.Event
 		if err := json.Unmarshal([]byte(data), &e); err != nil || e.Seq <= q.After {
 			return false, registry.Errorf(registry.CodeInvalid, "%s sent an invalid event, or one out of order", c.base)
 		}

@@ -6,14 +6,17 @@ import (
 	"log"
 	"net/http/httptest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Asks a service which engine of a release a node should load, and reads the reasons when no engine fits.
@@ -25,10 +28,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, level := range []string{"v3", "v2", "v1"} {
-		found, err := c.Resolve(context.Background(), registry.ResolveQuery{
+		found, err := c.Resolve(context.Background(), api.ResolveQuery{
 			Environment: "staging", Model: "vision/digits",
-			Node: registry.Node{
-				V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level}, Runtimes: map[string]string{"onnxruntime": "1.30.0"},
+			Node: artifact.Node{
+				V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: level}, Runtimes: map[string]string{"onnxruntime": "1.30.0"},
 			},
 		})
 		if err != nil {
@@ -47,23 +50,23 @@ func Example() {
 
 // serve runs a service in memory that has one release in staging. A program would name the URL of its
 // service, and read content with package oci over the service's /v2/.
-func serve() (url string, content registry.Content, stop func()) {
+func serve() (url string, content storage.Content, stop func()) {
 	ctx := context.Background()
 	db, blobs, keys := mem.New(), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys())
 	parts := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: parts, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	build := registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v2", "fp32"), registrytest.MakeEngine("v3", "int8")}}
+	build := registrytest.Build{Engines: []artifact.Engine{registrytest.MakeEngine("v2", "fp32"), registrytest.MakeEngine("v3", "int8")}}
 	release, err := build.TryStore(ctx, parts)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := svc.Publish(ctx, registry.Publication{Model: "vision/digits", Release: release}); err != nil {
+	if _, err := svc.Publish(ctx, api.Publication{Model: "vision/digits", Release: release}); err != nil {
 		log.Fatal(err)
 	}
 	read, err := svc.Release(ctx, "staging", "vision/digits", "")
@@ -71,26 +74,26 @@ func serve() (url string, content registry.Content, stop func()) {
 		log.Fatal(err)
 	}
 	for _, subject := range read.Subjects() {
-		statement, err := registry.NewStatement(registry.PredicateSign, struct{}{},
-			registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)})
+		statement, err := evidence.NewStatement(evidence.PredicateSign, struct{}{},
+			evidence.StatementSubject{Digest: evidence.NewDigestSet(subject.Digest)})
 		if err != nil {
 			log.Fatal(err)
 		}
-		bundle, err := keys.Sign(ctx, registry.RoleBuilder, statement)
+		bundle, err := keys.Sign(ctx, evidence.RoleBuilder, statement)
 		if err != nil {
 			log.Fatal(err)
 		}
-		if _, err := svc.Attach(ctx, registry.Attachment{
+		if _, err := svc.Attach(ctx, api.Attachment{
 			Environment: "staging", Model: "vision/digits", Release: release, Subject: subject.Digest, Bundle: bundle,
 		}); err != nil {
 			log.Fatal(err)
 		}
 	}
 	handler, err := server.New(server.Config{
-		Registry: svc, Preview: service.Remember(svc, db, 1<<20), Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, History: db.History,
-		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Nodes:    service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: db},
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
+		Registry: svc, Preview: service.Remember(svc, db, 1<<20), Authorize: func(context.Context, storage.Permission, string, string) error { return nil }, History: db.History,
+		NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](),
+		Nodes:    service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: svc, Clock: db},
+		Webhooks: mem.NewTable[storage.Webhook](), Deliveries: mem.NewTable[storage.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(string) error { return nil },
 		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})

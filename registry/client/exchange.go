@@ -18,14 +18,13 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // call sends an operation to the service and sets its answer.
 func (c *Client) call(ctx context.Context, call api.Call) error {
 	problem, err := c.send(ctx, call.Describe(), call.Request(), call.Answer())
 	if err != nil {
-		if p, ok := call.Answer().(*registry.Promotion); ok && problem != nil && problem.Promotion != nil {
+		if p, ok := call.Answer().(*api.Promotion); ok && problem != nil && problem.Promotion != nil {
 			*p = *problem.Promotion
 		}
 		return err
@@ -39,7 +38,7 @@ func (c *Client) call(ctx context.Context, call api.Call) error {
 
 // send sends a form of an operation and reads the answer. It also returns the problem, for data that it carries beside
 // the error.
-func (c *Client) send(ctx context.Context, row *api.Row, form, into any) (*wire.Problem, error) {
+func (c *Client) send(ctx context.Context, row *api.Row, form, into any) (*api.Problem, error) {
 	sent, err := api.Send(row, form)
 	if err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func (c *Client) send(ctx context.Context, row *api.Row, form, into any) (*wire.
 	if next != "" && next == sent.Query.Get("cursor") {
 		return nil, c.strange("next page", errors.New("it is the current page"))
 	}
-	page.Receive(next, header.Get(wire.Partial) != "")
+	page.Receive(next, header.Get(api.Partial) != "")
 	return nil, nil
 }
 
@@ -91,7 +90,7 @@ func all[T any](ctx context.Context, c *Client, row *api.Row, form any, limit in
 
 // exchange sends a request and reads the answer. A POST has an idempotency key, so that the service executes repeated
 // requests once.
-func (c *Client) exchange(ctx context.Context, method string, sent api.Sent, into any) (http.Header, *wire.Problem, error) {
+func (c *Client) exchange(ctx context.Context, method string, sent api.Sent, into any) (http.Header, *api.Problem, error) {
 	var encoded []byte
 	if sent.Body != nil {
 		var err error
@@ -107,7 +106,7 @@ func (c *Client) exchange(ctx context.Context, method string, sent api.Sent, int
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if method == http.MethodPost {
-		request.Header.Set(wire.IdempotencyKey, cryptorand.Text())
+		request.Header.Set(api.IdempotencyKey, cryptorand.Text())
 	}
 	return c.do(request, into)
 }
@@ -127,7 +126,7 @@ type answer struct {
 
 // do sends a request, with retries. It returns the error of a failed response, with its
 // problem.
-func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem, error) {
+func (c *Client) do(request *http.Request, into any) (http.Header, *api.Problem, error) {
 	text, plain := into.(*[]byte)
 	if plain {
 		request.Header.Set("Accept", "text/plain")
@@ -142,7 +141,7 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		return nil, nil, c.noResponse(err)
 	}
 	if got.status/100 != 2 {
-		var problem wire.Problem
+		var problem api.Problem
 		err := c.refused(request, got, &problem)
 		if problem.Code == "" {
 			return nil, nil, err
@@ -181,9 +180,9 @@ func temporary(status int) bool {
 }
 
 // refused returns the error of a failed response, and sets its problem if problem is not nil.
-func (c *Client) refused(request *http.Request, got answer, problem *wire.Problem) error {
+func (c *Client) refused(request *http.Request, got answer, problem *api.Problem) error {
 	if problem == nil {
-		problem = new(wire.Problem)
+		problem = new(api.Problem)
 	}
 	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
 		problem.Code = ""
@@ -240,7 +239,7 @@ func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) 
 	asked := retryAfter(got.header.Get("Retry-After"))
 	switch got.status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusConflict:
-		var problem wire.Problem
+		var problem api.Problem
 		if json.Unmarshal(got.body, &problem) == nil && problem.Code != "" && problem.Lasting() {
 			return 0, false
 		}

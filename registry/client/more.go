@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
-// These are operations of a service beyond [registry.Interface].
+// These are operations of a service beyond [api.Interface].
 
 // VerifyHistory asks the service to check its whole history.
 func (c *Client) VerifyHistory(ctx context.Context) (api.Verification, error) {
@@ -21,7 +23,7 @@ func (c *Client) VerifyHistory(ctx context.Context) (api.Verification, error) {
 // Targets lists the targets of the engines at the heads of an environment, or of all if it is
 // empty. A target whose engines are on several pages appears several times.
 func (c *Client) Targets(ctx context.Context, environment string) ([]api.TargetUse, error) {
-	q := api.ModelsQuery{Environment: environment, Paging: api.Paging{Limit: registry.MaxPage}}
+	q := api.ModelsQuery{Environment: environment, Paging: api.Paging{Limit: storage.MaxPage}}
 	return all[api.TargetUse](ctx, c, &api.Targets.Row, q, 0)
 }
 
@@ -32,18 +34,18 @@ func (c *Client) Quarantines(ctx context.Context, environment, model, tagOrDiges
 }
 
 // Operations reads what administrators of the service look after.
-func (c *Client) Operations(ctx context.Context) (registry.Operations, error) {
+func (c *Client) Operations(ctx context.Context) (api.Operations, error) {
 	return api.Ask(ctx, c.call, api.Administration, api.None{})
 }
 
-// PromotionCheck asks whether a release may be promoted. Errors: those of [registry.PromotionChecker]; CodeUnavailable if the answer is
+// PromotionCheck asks whether a release may be promoted. Errors: those of [api.PromotionChecker]; CodeUnavailable if the answer is
 // about another release or environment.
-func (c *Client) PromotionCheck(ctx context.Context, q registry.PromotionQuery) (registry.PromotionCheck, error) {
-	return api.Ask(ctx, c.call, api.PromotionCheck, q)
+func (c *Client) PromotionCheck(ctx context.Context, q api.PromotionQuery) (api.PromotionCheck, error) {
+	return api.Ask(ctx, c.call, api.AskPromotion, q)
 }
 
 // Promotion reads a promotion by the number of its event. Errors: CodeNotFound.
-func (c *Client) Promotion(ctx context.Context, seq int64) (registry.Event, error) {
+func (c *Client) Promotion(ctx context.Context, seq int64) (history.Event, error) {
 	return api.Ask(ctx, c.call, api.PromotionEvent, api.EventQuery{Seq: seq})
 }
 
@@ -51,9 +53,9 @@ func (c *Client) Promotion(ctx context.Context, seq int64) (registry.Event, erro
 // for the software and ignores q.Node.
 func (c *Client) ResolveLabels(
 	ctx context.Context,
-	q registry.ResolveQuery,
+	q api.ResolveQuery,
 	labels map[string]string,
-) (registry.Resolution, error) {
+) (api.Resolution, error) {
 	return c.resolve(
 		ctx,
 		api.ResolveRequest{
@@ -68,13 +70,13 @@ func (c *Client) ResolveLabels(
 }
 
 // Configuration returns how the configuration of a replica compares with the agreed one.
-func (c *Client) Configuration(ctx context.Context) (registry.ConfigurationStatus, error) {
+func (c *Client) Configuration(ctx context.Context) (history.ConfigurationStatus, error) {
 	return api.Ask(ctx, c.call, api.ConfigurationState, api.None{})
 }
 
 // AdoptConfiguration makes the configuration in the files of a replica the agreed one. want is
 // the expected configuration of the files. Errors: CodeConflict if the files differ from it.
-func (c *Client) AdoptConfiguration(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
+func (c *Client) AdoptConfiguration(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error) {
 	return api.Ask(ctx, c.call, api.AdoptConfiguration, api.Adoption{Adopt: want})
 }
 
@@ -106,13 +108,13 @@ func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 }
 
 // ListTokens lists all tokens, including expired and revoked ones.
-func (c *Client) ListTokens(ctx context.Context) ([]registry.Token, error) {
-	return all[registry.Token](ctx, c, &api.ListTokens.Row, api.Paging{}, 0)
+func (c *Client) ListTokens(ctx context.Context) ([]storage.Token, error) {
+	return all[storage.Token](ctx, c, &api.ListTokens.Row, api.Paging{}, 0)
 }
 
 // CreateToken creates a token. It sends only the hash of the secret. The service sets the
 // creation time. Errors: CodeConflict.
-func (c *Client) CreateToken(ctx context.Context, t registry.Token) error {
+func (c *Client) CreateToken(ctx context.Context, t storage.Token) error {
 	_, err := api.Ask(ctx, c.call, api.AddToken, api.NewTokenRequest(t))
 	return err
 }
@@ -135,30 +137,30 @@ func (c *Client) Proof(ctx context.Context, seq int64) ([]byte, error) {
 }
 
 // KeptAfter lists up to limit checkpoints of more than size events that the service keeps, by size.
-func (c *Client) KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error) {
-	q := api.AfterQuery{After: strconv.FormatInt(size, 10), Paging: api.Paging{Limit: registry.PageLimit(limit)}}
-	return all[registry.KeptCheckpoint](ctx, c, &api.Checkpoints.Row, q, limit)
+func (c *Client) KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error) {
+	q := api.AfterQuery{After: strconv.FormatInt(size, 10), Paging: api.Paging{Limit: storage.PageLimit(limit)}}
+	return all[trust.KeptCheckpoint](ctx, c, &api.Checkpoints.Row, q, limit)
 }
 
 // ReportNode says that a node has an engine.
-func (c *Client) ReportNode(ctx context.Context, r registry.NodeReport) (registry.NodeReport, error) {
+func (c *Client) ReportNode(ctx context.Context, r storage.NodeReport) (storage.NodeReport, error) {
 	return api.Ask(ctx, c.call, api.ReportNode, api.NodeReport{
 		Node: r.Node, NodeType: r.NodeType, Environment: r.Environment, Model: r.Model, Release: r.Release, Engine: r.Engine, Machine: r.Machine,
 	})
 }
 
 // NodeReports lists a page of reports. Next is an opaque cursor of the service.
-func (c *Client) NodeReports(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+func (c *Client) NodeReports(ctx context.Context, environment, model, after string, limit int) (storage.Page[storage.NodeReport], error) {
 	return c.nodeReports(ctx, environment, model, false, after, limit)
 }
 
 // SilentNodes lists a page of reports that have expired. Next is an opaque cursor of the service.
-func (c *Client) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
+func (c *Client) SilentNodes(ctx context.Context, environment, model, after string, limit int) (storage.Page[storage.NodeReport], error) {
 	return c.nodeReports(ctx, environment, model, true, after, limit)
 }
 
-func (c *Client) nodeReports(ctx context.Context, environment, model string, silent bool, after string, limit int) (registry.Page[registry.NodeReport], error) {
+func (c *Client) nodeReports(ctx context.Context, environment, model string, silent bool, after string, limit int) (storage.Page[storage.NodeReport], error) {
 	return api.Ask(ctx, c.call, api.NodeReports, api.NodeReportsQuery{
-		Environment: environment, Model: model, Silent: silent, Paging: api.Paging{Limit: registry.PageLimit(limit), Cursor: after},
+		Environment: environment, Model: model, Silent: silent, Paging: api.Paging{Limit: storage.PageLimit(limit), Cursor: after},
 	})
 }

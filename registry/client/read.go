@@ -8,15 +8,17 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Heads lists heads, page by page.
-func (c *Client) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+func (c *Client) Heads(ctx context.Context, environment, model string) ([]history.Head, error) {
 	q := api.HeadsQuery{Environment: environment, Model: model}
 	if model == "" {
-		q.Limit = registry.MaxPage
+		q.Limit = storage.MaxPage
 	}
-	heads, err := all[registry.Head](ctx, c, &api.Heads.Row, q, 0)
+	heads, err := all[history.Head](ctx, c, &api.Heads.Row, q, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -25,17 +27,17 @@ func (c *Client) Heads(ctx context.Context, environment, model string) ([]regist
 			return nil, c.strange("head", err)
 		}
 	}
-	slices.SortFunc(heads, func(a, b registry.Head) int {
+	slices.SortFunc(heads, func(a, b history.Head) int {
 		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Model, b.Model))
 	})
 	return heads, nil
 }
 
 // History lists events, page by page.
-func (c *Client) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (c *Client) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	form := api.HistoryForm{
 		Environment: q.Environment, Model: q.Model, Kind: q.Kind, Subject: q.Subject, Signer: q.Signer, Principal: q.Principal,
-		After: max(0, q.After), Before: max(0, q.Before), Paging: api.Paging{Limit: registry.MaxPage},
+		After: max(0, q.After), Before: max(0, q.Before), Paging: api.Paging{Limit: storage.MaxPage},
 	}
 	if q.Descending {
 		form.Order = "desc"
@@ -43,12 +45,12 @@ func (c *Client) History(ctx context.Context, q registry.HistoryQuery) ([]regist
 	if q.Limit > 0 {
 		form.Limit = min(form.Limit, q.Limit)
 	}
-	return all[registry.Event](ctx, c, &api.History.Row, form, q.Limit)
+	return all[history.Event](ctx, c, &api.History.Row, form, q.Limit)
 }
 
 // HistoryFaults lists what the history does not explain. If the hash chain is broken, the
 // service does not look for faults, and HistoryFaults returns CodeTrust.
-func (c *Client) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
+func (c *Client) HistoryFaults(ctx context.Context) ([]history.HistoryFault, error) {
 	v, err := c.VerifyHistory(ctx)
 	if err == nil && v.Fault != "" {
 		err = registry.Errorf(registry.CodeTrust, "%s", v.Fault)
@@ -60,7 +62,7 @@ func (c *Client) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, er
 }
 
 // Resolve returns the engine for a node.
-func (c *Client) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (c *Client) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	return c.resolve(
 		ctx,
 		api.ResolveRequest{
@@ -74,23 +76,23 @@ func (c *Client) Resolve(ctx context.Context, q registry.ResolveQuery) (registry
 	)
 }
 
-func (c *Client) resolve(ctx context.Context, form api.ResolveRequest) (registry.Resolution, error) {
-	var resolution registry.Resolution
+func (c *Client) resolve(ctx context.Context, form api.ResolveRequest) (api.Resolution, error) {
+	var resolution api.Resolution
 	problem, err := c.send(ctx, &api.Resolve.Row, form, &resolution)
 	switch {
 	case problem != nil && problem.Resolution != nil:
 		return *problem.Resolution, err
 	case err != nil:
-		return registry.Resolution{}, err
+		return api.Resolution{}, err
 	case resolution.Engine == nil:
-		return registry.Resolution{}, c.strange("resolution", errors.New("it has no engine"))
+		return api.Resolution{}, c.strange("resolution", errors.New("it has no engine"))
 	}
 	if err := errors.Join(resolution.Release.Validate(), resolution.Engine.Digest.Validate()); err != nil {
-		return registry.Resolution{}, c.strange("resolution", err)
+		return api.Resolution{}, c.strange("resolution", err)
 	}
 	ref, err := registry.ParseRef(resolution.Ref)
 	if err != nil {
-		return registry.Resolution{}, c.strange("resolution", err)
+		return api.Resolution{}, c.strange("resolution", err)
 	}
 	if ref.Host == c.base.Host { // for users who see the reference without the service
 		ref.Host = ""

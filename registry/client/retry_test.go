@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // attempts is the requests that a server got, and what it says to each.
@@ -77,14 +79,14 @@ func TestRetries(t *testing.T) {
 				}
 				_, _ = w.Write([]byte(promoted))
 			}))
-			if _, err := c.Promote(t.Context(), registry.PromoteRequest{Model: "digits", To: "prod"}); err != nil {
+			if _, err := c.Promote(t.Context(), api.PromoteRequest{Model: "digits", To: "prod"}); err != nil {
 				t.Fatal(err)
 			}
 			keys, bodies := a.seen()
 			if len(keys) != 2 || len(keys[0]) < 20 || keys[0] != keys[1] || !strings.Contains(bodies[0], "prod") || bodies[0] != bodies[1] {
 				t.Errorf("keys %q, bodies %q", keys, bodies)
 			}
-			_, err := c.Promote(t.Context(), registry.PromoteRequest{Model: "digits"})
+			_, err := c.Promote(t.Context(), api.PromoteRequest{Model: "digits"})
 			if again, _ := a.seen(); err != nil || again[2] == keys[0] {
 				t.Errorf("another promotion has the key %q, error %v", again[2], err)
 			}
@@ -113,7 +115,7 @@ func TestGivesUp(t *testing.T) {
 			t.Parallel()
 			var a attempts
 			speak := speaker(t, a.handle(func(_ int, w http.ResponseWriter) { c.fail(w) }))
-			_, err := speak.Promote(t.Context(), registry.PromoteRequest{Model: "digits"})
+			_, err := speak.Promote(t.Context(), api.PromoteRequest{Model: "digits"})
 			if keys, _ := a.seen(); registry.CodeOf(err) != c.code || len(keys) != c.times {
 				t.Errorf("asked %d times, error %v; want %d times and %s", len(keys), err, c.times, c.code)
 			}
@@ -128,7 +130,7 @@ func TestPagesWithoutEnd(t *testing.T) {
 		w.Header().Set("Link", `</api/v1/history?cursor=abc>; rel="next"`)
 		_, _ = w.Write([]byte(`[]`))
 	})
-	if _, err := c.History(t.Context(), registry.HistoryQuery{}); registry.CodeOf(err) != registry.CodeUnavailable {
+	if _, err := c.History(t.Context(), history.HistoryQuery{}); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Errorf("error %v, want CodeUnavailable", err)
 	}
 }
@@ -164,7 +166,7 @@ func TestEvents(t *testing.T) {
 			speak := speaker(t, a.handle(func(n int, w http.ResponseWriter) { c.answers[min(n, len(c.answers))-1](w) }))
 			got := 0
 			var last error
-			for e, err := range speak.Events(t.Context(), registry.HistoryQuery{After: 2}) {
+			for e, err := range speak.Events(t.Context(), history.HistoryQuery{After: 2}) {
 				if last = err; err == nil {
 					got++
 				} else if e.Seq != 0 {
@@ -183,7 +185,7 @@ func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	var a attempts
 	c := speaker(t, a.handle(func(_ int, w http.ResponseWriter) { say(w, http.StatusBadRequest, registry.CodeInvalid) }))
-	_, err := c.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: "digits", Bundle: []byte("b"), Figures: []byte("f")})
+	_, err := c.Attach(t.Context(), api.Attachment{Environment: "staging", Model: "digits", Bundle: []byte("b"), Figures: []byte("f")})
 	if _, bodies := a.seen(); registry.CodeOf(err) != registry.CodeInvalid || len(bodies) != 1 {
 		t.Errorf("error %v after %d requests, want one of code invalid after 1", err, len(bodies))
 	}

@@ -5,13 +5,15 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // NodeTypes is the service's table of named nodes.
-func (c *Client) NodeTypes() registry.NodeTypes { return table[registry.Node]{c, api.NodeTypes} }
+func (c *Client) NodeTypes() storage.NodeTypes { return table[artifact.Node]{c, api.NodeTypes} }
 
 // Runtimes is the service's table of named runtimes.
-func (c *Client) Runtimes() registry.Runtimes { return table[registry.Runtime]{c, api.Runtimes} }
+func (c *Client) Runtimes() storage.Runtimes { return table[artifact.Runtime]{c, api.Runtimes} }
 
 // table is a registry.Table over REST.
 type table[T any] struct {
@@ -40,7 +42,7 @@ func (t table[T]) Get(ctx context.Context, name string) (document T, err error) 
 
 // List returns a page of documents.
 func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
-	return api.Ask(ctx, t.client.call, t.rows.List, api.AfterQuery{After: after, Paging: api.Paging{Limit: registry.PageLimit(limit)}})
+	return api.Ask(ctx, t.client.call, t.rows.List, api.AfterQuery{After: after, Paging: api.Paging{Limit: storage.PageLimit(limit)}})
 }
 
 // Delete deletes a document.

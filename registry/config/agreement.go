@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Agreement decides whether a process may act on its own configuration.
 type Agreement struct {
-	Own registry.Configuration
+	Own history.Configuration
 	// Agreed returns the configuration that the processes of the catalog agreed on.
-	Agreed func(ctx context.Context) (registry.Configuration, error)
+	Agreed func(ctx context.Context) (history.Configuration, error)
 	// Service says that the error goes to clients of a service, not to the user of a command.
 	Service bool
 }

@@ -7,6 +7,9 @@ import (
 	"unicode"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Changes lists in plain words what differs in after: what no longer holds, and what is new.
@@ -52,7 +55,7 @@ func (s Snapshot) facts() []string {
 	return append(facts, s.Access.Facts()...)
 }
 
-func environmentFacts(e registry.Environment) []string {
+func environmentFacts(e policy.Environment) []string {
 	facts := []string{fmt.Sprintf("environment %s takes pushes of builds", e.Name)}
 	if e.Protected() {
 		facts[0] = fmt.Sprintf("environment %s takes releases from %s", e.Name, e.From)
@@ -80,7 +83,7 @@ func environmentFacts(e registry.Environment) []string {
 }
 
 // approvalFacts has a fact for the number of approvals, and one for each group.
-func approvalFacts(e registry.Environment) []string {
+func approvalFacts(e policy.Environment) []string {
 	if e.Approvals.Count == 0 {
 		return nil
 	}
@@ -93,13 +96,13 @@ func approvalFacts(e registry.Environment) []string {
 }
 
 // trustFacts has a fact for each role and resource, so that the change of one is one line.
-func (s Snapshot) trustFacts(e registry.TrustEntry) []string {
+func (s Snapshot) trustFacts(e trust.TrustEntry) []string {
 	who := s.signer(e)
 	counts := ""
 	switch e.State {
-	case registry.KeyRetired:
+	case evidence.KeyRetired:
 		counts = fmt.Sprintf("; the key is retired: statements recorded before %s count", e.RetiredAt.Format("2006-01-02T15:04:05Z"))
-	case registry.KeyRevoked:
+	case evidence.KeyRevoked:
 		counts = "; the key is revoked: only its statements against a release count"
 	}
 	if !e.Window.IsZero() {
@@ -109,7 +112,7 @@ func (s Snapshot) trustFacts(e registry.TrustEntry) []string {
 	for _, role := range e.Roles {
 		for _, resource := range e.Resources {
 			line := fmt.Sprintf("%s is trusted as %s for %s%s", who, role, resource, counts)
-			if role == registry.RoleVerifier && len(e.NodeTypes) > 0 {
+			if role == evidence.RoleVerifier && len(e.NodeTypes) > 0 {
 				line += "; on node types " + strings.Join(e.NodeTypes, ", ")
 			}
 			facts = append(facts, line)
@@ -120,11 +123,11 @@ func (s Snapshot) trustFacts(e registry.TrustEntry) []string {
 
 // KeyID returns the identifier of the key of a trust entry. It is "" if the key has no file,
 // or if [Files] was read without KeyID.
-func (s Snapshot) KeyID(e registry.TrustEntry) string { return s.keys[e.Key].id }
+func (s Snapshot) KeyID(e trust.TrustEntry) string { return s.keys[e.Key].id }
 
 // signer names the key by its identifier, so that another key in the same file is another
 // signer.
-func (s Snapshot) signer(e registry.TrustEntry) string {
+func (s Snapshot) signer(e trust.TrustEntry) string {
 	if e.Identity != nil {
 		return e.String()
 	}

@@ -11,7 +11,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // shaky is a catalog that may be out of reach.
@@ -20,16 +22,16 @@ type shaky struct {
 	asking, changing error
 }
 
-func (s *shaky) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
+func (s *shaky) Agreed(ctx context.Context, first history.Configuration) (history.Configuration, error) {
 	if s.asking != nil {
-		return registry.Configuration{}, s.asking
+		return history.Configuration{}, s.asking
 	}
 	return s.DB.Agreed(ctx, first)
 }
 
-func (s *shaky) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
+func (s *shaky) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
 	if s.changing != nil {
-		return registry.Event{}, s.changing
+		return history.Event{}, s.changing
 	}
 	return s.DB.Apply(ctx, c)
 }
@@ -72,13 +74,13 @@ func TestCatalogAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		alone bool
 		spoil func(*shaky)
-		state registry.ConfigurationState // after a look
+		state history.ConfigurationState // after a look
 	}{
-		"a replica asks in vain":       {false, func(s *shaky) { s.asking = away }, registry.ConfigurationAgreed},
-		"a replica cannot record":      {false, func(s *shaky) { s.changing = away }, registry.ConfigurationPending},
-		"a lone process asks in vain":  {true, func(s *shaky) { s.asking = away }, registry.ConfigurationAgreed},
-		"a lone process cannot record": {true, func(s *shaky) { s.changing = away }, registry.ConfigurationUnreadable},
-		"a lone process lost the race": {true, func(s *shaky) { s.changing = registry.Errorf(registry.CodeConflict, "another was first") }, registry.ConfigurationUnreadable},
+		"a replica asks in vain":       {false, func(s *shaky) { s.asking = away }, history.ConfigurationAgreed},
+		"a replica cannot record":      {false, func(s *shaky) { s.changing = away }, history.ConfigurationPending},
+		"a lone process asks in vain":  {true, func(s *shaky) { s.asking = away }, history.ConfigurationAgreed},
+		"a lone process cannot record": {true, func(s *shaky) { s.changing = away }, history.ConfigurationUnreadable},
+		"a lone process lost the race": {true, func(s *shaky) { s.changing = registry.Errorf(registry.CodeConflict, "another was first") }, history.ConfigurationUnreadable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,13 +100,13 @@ func TestCatalogAway(t *testing.T) {
 			}
 			p.wantState(t, "after adopt", c.state, old)
 			db.asking, db.changing = nil, nil
-			if n := len(history(t, db.DB)); n != 0 {
+			if n := len(eventsOf(t, db.DB)); n != 0 {
 				t.Errorf("%d events, want none", n)
 			}
 			if _, err := p.Adopt(t.Context(), f.now(t)); err != nil {
 				t.Errorf("adopt when the catalog is back: %v", err)
 			}
-			p.wantState(t, "when the catalog is back", registry.ConfigurationAgreed, f.now(t))
+			p.wantState(t, "when the catalog is back", history.ConfigurationAgreed, f.now(t))
 		})
 	}
 }
@@ -142,7 +144,7 @@ func TestAdoptRefuses(t *testing.T) {
 			if p.InForce().Configuration != old {
 				t.Errorf("in force is %s, want %s as before", p.InForce().Configuration, old)
 			}
-			if n := len(history(t, db)); n != 0 {
+			if n := len(eventsOf(t, db)); n != 0 {
 				t.Errorf("%d events, want none", n)
 			}
 		})
@@ -159,22 +161,22 @@ func TestReports(t *testing.T) {
 		name string
 		do   func()
 		told bool
-		want registry.ConfigurationState
+		want history.ConfigurationState
 	}{
-		{"nothing", func() {}, false, registry.ConfigurationAgreed},
-		{"the files change", func() { f.write(t, "environments.yaml", chain+"trust:\n"+one) }, true, registry.ConfigurationPending},
-		{"they are still so", func() {}, false, registry.ConfigurationPending},
-		{"they change again", func() { f.write(t, "environments.yaml", chain+"trust:\n"+two) }, true, registry.ConfigurationPending},
-		{"they break", func() { f.write(t, "environments.yaml", "trsut:\n") }, true, registry.ConfigurationUnreadable},
-		{"they are still broken", func() {}, false, registry.ConfigurationUnreadable},
-		{"they break in another way", func() { f.write(t, "environments.yaml", "turst:\n") }, true, registry.ConfigurationUnreadable},
-		{"they are as they were last pending", func() { f.write(t, "environments.yaml", chain+"trust:\n"+two) }, true, registry.ConfigurationPending},
+		{"nothing", func() {}, false, history.ConfigurationAgreed},
+		{"the files change", func() { f.write(t, "environments.yaml", chain+"trust:\n"+one) }, true, history.ConfigurationPending},
+		{"they are still so", func() {}, false, history.ConfigurationPending},
+		{"they change again", func() { f.write(t, "environments.yaml", chain+"trust:\n"+two) }, true, history.ConfigurationPending},
+		{"they break", func() { f.write(t, "environments.yaml", "trsut:\n") }, true, history.ConfigurationUnreadable},
+		{"they are still broken", func() {}, false, history.ConfigurationUnreadable},
+		{"they break in another way", func() { f.write(t, "environments.yaml", "turst:\n") }, true, history.ConfigurationUnreadable},
+		{"they are as they were last pending", func() { f.write(t, "environments.yaml", chain+"trust:\n"+two) }, true, history.ConfigurationPending},
 		{"another process adopts its own", func() {
 			if _, err := other.Adopt(t.Context(), other.InForce().Configuration); err != nil {
 				t.Fatal(err)
 			}
-		}, true, registry.ConfigurationDiffers},
-		{"it is still so", func() {}, false, registry.ConfigurationDiffers},
+		}, true, history.ConfigurationDiffers},
+		{"it is still so", func() {}, false, history.ConfigurationDiffers},
 	} {
 		before := len(p.told)
 		step.do()
@@ -249,7 +251,7 @@ func TestSettleFails(t *testing.T) {
 			if err := config.Settle(t.Context(), db, own, again, time.Unix(1e9, 0)); !errors.Is(err, away) {
 				t.Errorf("error %v, want %v", err, away)
 			}
-			if n := len(history(t, db.DB)); n != 0 {
+			if n := len(eventsOf(t, db.DB)); n != 0 {
 				t.Errorf("%d events, want none", n)
 			}
 		})
@@ -257,7 +259,7 @@ func TestSettleFails(t *testing.T) {
 	t.Run("a command that reads, in vain", func(t *testing.T) {
 		t.Parallel()
 		own := read(t, folder{t.TempDir()}) // the default
-		in := func(context.Context) (registry.Configuration, error) { return registry.Configuration{}, away }
+		in := func(context.Context) (history.Configuration, error) { return history.Configuration{}, away }
 		if err := config.CheckPresent(t.Context(), own, in); !errors.Is(err, away) {
 			t.Errorf("error %v, want %v", err, away)
 		}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Finding is something in a configuration that its operator should know.
@@ -89,7 +92,7 @@ func (s Snapshot) keyFindings() []Finding {
 }
 
 // futureFindings reports a key whose state begins after now, which is probably a mistake.
-func futureFindings(e registry.TrustEntry, now time.Time) []Finding {
+func futureFindings(e trust.TrustEntry, now time.Time) []Finding {
 	const layout = "2006-01-02T15:04:05Z"
 	switch {
 	case e.Window.From.After(now):
@@ -108,8 +111,8 @@ func futureFindings(e registry.TrustEntry, now time.Time) []Finding {
 // namesEnvironment reports whether a resource of the trust list covers an environment or is
 // inside one.
 func (s Snapshot) namesEnvironment(resource string) bool {
-	e := registry.TrustEntry{Resources: []string{resource}}
-	return slices.ContainsFunc(s.Environments.List, func(o registry.Environment) bool { return e.Reaches(s.resource(o.Name)) })
+	e := trust.TrustEntry{Resources: []string{resource}}
+	return slices.ContainsFunc(s.Environments.List, func(o policy.Environment) bool { return e.Reaches(s.resource(o.Name)) })
 }
 
 // resource is the URI of everything in an environment.
@@ -130,17 +133,17 @@ func (s Snapshot) otherState(i int) (string, bool) {
 
 // verifiesIdentities reports whether a root can vouch for identities.
 func (s Snapshot) verifiesIdentities() bool {
-	return slices.ContainsFunc(s.Environments.Roots, func(r registry.Root) bool { return r.Sigstore != "" })
+	return slices.ContainsFunc(s.Environments.Roots, func(r trust.Root) bool { return r.Sigstore != "" })
 }
 
 // trusted reports whether new signatures of a key count.
-func trusted(e registry.TrustEntry) bool { return e.EffectiveState() == registry.KeyTrusted }
+func trusted(e trust.TrustEntry) bool { return e.EffectiveState() == evidence.KeyTrusted }
 
 // environmentFindings reports requirements of an environment that no release can ever meet.
-func (s Snapshot) environmentFindings(e registry.Environment) []Finding {
+func (s Snapshot) environmentFindings(e policy.Environment) []Finding {
 	var found []Finding
 	resource := s.resource(e.Name)
-	for _, role := range registry.Roles() {
+	for _, role := range evidence.Roles() {
 		why := neededFor(role, e.Require)
 		if why != "" && len(s.signers(role, resource)) == 0 {
 			found = append(found, Finding{true,
@@ -149,24 +152,24 @@ func (s Snapshot) environmentFindings(e registry.Environment) []Finding {
 		}
 	}
 	found = append(found, s.approvalFindings(e)...)
-	if able := len(s.signers(registry.RoleApprover, resource)); len(e.BreakGlass) > 0 && able < 2 {
+	if able := len(s.signers(evidence.RoleApprover, resource)); len(e.BreakGlass) > 0 && able < 2 {
 		found = append(found, Finding{false, fmt.Sprintf("%s can never be promoted to by break-glass: two approvers must agree, and %s can approve there",
 			e.Name, registry.Count(able, "key")), ""})
 	}
-	builders, verifiers := s.signers(registry.RoleBuilder, resource), s.signers(registry.RoleVerifier, resource)
-	if slices.Contains(e.Require, registry.RequireSeparateRoles) && len(builders) == 1 && slices.Equal(builders, verifiers) {
+	builders, verifiers := s.signers(evidence.RoleBuilder, resource), s.signers(evidence.RoleVerifier, resource)
+	if slices.Contains(e.Require, policy.RequireSeparateRoles) && len(builders) == 1 && slices.Equal(builders, verifiers) {
 		found = append(found, Finding{true,
 			fmt.Sprintf("nothing can be promoted to %s: it requires %s, but one key is the only builder and the only verifier",
-				e.Name, registry.RequireSeparateRoles),
+				e.Name, policy.RequireSeparateRoles),
 			"give the verifier its own key"})
 	}
 	return found
 }
 
 // approvalFindings reports a rule that the keys of an environment cannot meet, and one key in two groups.
-func (s Snapshot) approvalFindings(e registry.Environment) []Finding {
+func (s Snapshot) approvalFindings(e policy.Environment) []Finding {
 	var found []Finding
-	able := s.signers(registry.RoleApprover, s.resource(e.Name))
+	able := s.signers(evidence.RoleApprover, s.resource(e.Name))
 	people, more := s.attestable(e)
 	found = append(found, more...)
 	if len(able)+people < e.Approvals.Count {
@@ -176,7 +179,7 @@ func (s Snapshot) approvalFindings(e registry.Environment) []Finding {
 		}
 		found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: it requires %s, but %s can approve there", e.Name,
 			registry.Count(e.Approvals.Count, "approval"), who),
-			fmt.Sprintf("trust the keys of more people as %s for %s/, or ask for fewer approvals", registry.RoleApprover, s.resource(e.Name))})
+			fmt.Sprintf("trust the keys of more people as %s for %s/, or ask for fewer approvals", evidence.RoleApprover, s.resource(e.Name))})
 	}
 	groups := make(map[string]string) // by identifier of a key
 	for _, g := range e.Approvals.Groups {
@@ -206,21 +209,21 @@ func (s Snapshot) approvalFindings(e registry.Environment) []Finding {
 
 // attestable counts the people whose attested approvals can count in an environment, and reports a list
 // that has no effect because no key of an attester is trusted there.
-func (s Snapshot) attestable(e registry.Environment) (int, []Finding) {
+func (s Snapshot) attestable(e policy.Environment) (int, []Finding) {
 	rule := e.Approvals.Attested
 	switch {
 	case rule == nil:
 		return 0, nil
-	case len(s.signers(registry.RoleAttester, s.resource(e.Name))) == 0:
+	case len(s.signers(evidence.RoleAttester, s.resource(e.Name))) == 0:
 		return 0, []Finding{{true, fmt.Sprintf("approvals: attested: of %s has no effect: no existing trusted key has the role %s for %s/",
-			e.Name, registry.RoleAttester, s.resource(e.Name)),
-			fmt.Sprintf("make a key for the service: mlpromote key generate --role %s, and trust it", registry.RoleAttester)}}
+			e.Name, evidence.RoleAttester, s.resource(e.Name)),
+			fmt.Sprintf("make a key for the service: mlpromote key generate --role %s, and trust it", evidence.RoleAttester)}}
 	}
 	return min(rule.Max, len(rule.People)), nil
 }
 
 // peopleOf names the people of a group, no more than may count.
-func peopleOf(rule *registry.AttestedRule, group string) []string {
+func peopleOf(rule *policy.AttestedRule, group string) []string {
 	var all []string
 	for _, p := range rule.People {
 		if p.Group == group && len(all) < rule.Max {
@@ -231,12 +234,12 @@ func peopleOf(rule *registry.AttestedRule, group string) []string {
 }
 
 // neededFor says which requirement needs a role. It returns "" if none does.
-func neededFor(role registry.Role, require []string) string {
-	if role == registry.RolePromoter {
+func neededFor(role evidence.Role, require []string) string {
+	if role == evidence.RolePromoter {
 		return "a promoter must sign each promotion"
 	}
 	for _, requirement := range require {
-		if by, ok := registry.RequirementRole(requirement); ok && by == role {
+		if by, ok := policy.RequirementRole(requirement); ok && by == role {
 			return "it requires " + requirement
 		}
 	}
@@ -245,7 +248,7 @@ func neededFor(role registry.Role, require []string) string {
 
 // signers lists the keys that are trusted in a role for a resource or something below it: by
 // identifier, or by path for keys without one.
-func (s Snapshot) signers(role registry.Role, resource string) []string {
+func (s Snapshot) signers(role evidence.Role, resource string) []string {
 	var all []string
 	for _, e := range s.Environments.Trust {
 		key, exists := s.keys[e.Key]
@@ -268,8 +271,8 @@ func (s Snapshot) signers(role registry.Role, resource string) []string {
 }
 
 // trustsIdentity reports whether some identity has a role for a resource. Which one signs is known only from its certificate.
-func (s Snapshot) trustsIdentity(role registry.Role, resource string) bool {
-	return s.verifiesIdentities() && slices.ContainsFunc(s.Environments.Trust, func(e registry.TrustEntry) bool {
+func (s Snapshot) trustsIdentity(role evidence.Role, resource string) bool {
+	return s.verifiesIdentities() && slices.ContainsFunc(s.Environments.Trust, func(e trust.TrustEntry) bool {
 		return e.Identity != nil && trusted(e) && slices.Contains(e.Grants(), role) && e.Reaches(resource)
 	})
 }
@@ -280,11 +283,11 @@ func (s Snapshot) PromoterFindings() []Finding {
 	var found []Finding
 	for _, e := range s.Environments.List {
 		resource := s.resource(e.Name)
-		if s.promoterIdentity && e.Protected() && !s.trustsIdentity(registry.RolePromoter, resource) {
+		if s.promoterIdentity && e.Protected() && !s.trustsIdentity(evidence.RolePromoter, resource) {
 			found = append(found, Finding{true, fmt.Sprintf("nothing can be promoted to %s: this process signs promotions as an identity, and no identity is trusted as promoter for %s/",
 				e.Name, resource), "add an entry with identity: and roles: [promoter] to trust: in environments.yaml, and roots: with who vouches for it"})
 		}
-		if s.Promoter == "" || !e.Protected() || slices.Contains(s.signers(registry.RolePromoter, resource), s.Promoter.Encoded()) {
+		if s.Promoter == "" || !e.Protected() || slices.Contains(s.signers(evidence.RolePromoter, resource), s.Promoter.Encoded()) {
 			continue
 		}
 		file := s.promoterFile

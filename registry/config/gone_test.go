@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 )
 
@@ -88,9 +89,9 @@ func settleNow(t *testing.T, f folder, db *mem.DB, own config.Snapshot) error {
 	return config.Settle(t.Context(), db, own, f.files().Read, time.Unix(1e9, 0))
 }
 
-func agreedIn(db *mem.DB) func(context.Context) (registry.Configuration, error) {
-	return func(ctx context.Context) (registry.Configuration, error) {
-		return db.Agreed(ctx, registry.Configuration{})
+func agreedIn(db *mem.DB) func(context.Context) (history.Configuration, error) {
+	return func(ctx context.Context) (history.Configuration, error) {
+		return db.Agreed(ctx, history.Configuration{})
 	}
 }
 

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // open opens a registry in memory.
@@ -20,7 +23,7 @@ func open(t *testing.T) registrytest.Registry {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
@@ -36,59 +39,59 @@ func TestRegistryRefuses(t *testing.T) {
 	const model = registrytest.Model
 	differs := func(context.Context) error { return registry.Errorf(registry.CodeUnavailable, "it differs") }
 	agreed := func(context.Context) error { return nil }
-	resolve := func(ctx context.Context, r registry.Interface) error {
-		_, err := r.Resolve(ctx, registry.ResolveQuery{Environment: "prod", Model: model, Node: registrytest.Node("v4")})
+	resolve := func(ctx context.Context, r api.Interface) error {
+		_, err := r.Resolve(ctx, api.ResolveQuery{Environment: "prod", Model: model, Node: registrytest.Node("v4")})
 		return err
 	}
-	promote := func(dry bool) func(context.Context, registry.Interface) error {
-		return func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Promote(ctx, registry.PromoteRequest{Model: model, Ref: "9.9.9", DryRun: dry})
+	promote := func(dry bool) func(context.Context, api.Interface) error {
+		return func(ctx context.Context, r api.Interface) error {
+			_, err := r.Promote(ctx, api.PromoteRequest{Model: model, Ref: "9.9.9", DryRun: dry})
 			return err
 		}
 	}
 	for name, c := range map[string]struct {
-		call      func(context.Context, registry.Interface) error
+		call      func(context.Context, api.Interface) error
 		writes    bool // else it resolves
 		otherwise registry.Code
 	}{
-		"publish": {func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Publish(ctx, registry.Publication{Model: model, Release: "sha256:" + registry.Digest(strings.Repeat("a", 64))})
+		"publish": {func(ctx context.Context, r api.Interface) error {
+			_, err := r.Publish(ctx, api.Publication{Model: model, Release: "sha256:" + registry.Digest(strings.Repeat("a", 64))})
 			return err
 		}, true, registry.CodeNotFound},
-		"attach": {func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Attach(ctx, registry.Attachment{Environment: "staging", Model: model,
+		"attach": {func(ctx context.Context, r api.Interface) error {
+			_, err := r.Attach(ctx, api.Attachment{Environment: "staging", Model: model,
 				Subject: "sha256:" + registry.Digest(strings.Repeat("a", 64)), Bundle: []byte("none")})
 			return err
 		}, true, registry.CodeNotFound},
 		"promote":         {promote(false), true, registry.CodeNotFound},
 		"promote dry run": {promote(true), false, registry.CodeNotFound},
-		"rollback": {func(ctx context.Context, r registry.Interface) error {
-			_, err := r.Rollback(ctx, registry.RollbackRequest{Environment: "prod", Model: model, Reason: "broken"})
+		"rollback": {func(ctx context.Context, r api.Interface) error {
+			_, err := r.Rollback(ctx, api.RollbackRequest{Environment: "prod", Model: model, Reason: "broken"})
 			return err
 		}, true, registry.CodeNotFound},
-		"hold": {func(ctx context.Context, r registry.Interface) error {
+		"hold": {func(ctx context.Context, r api.Interface) error {
 			return r.SetHold(ctx, "prod", "no/such", "wait")
 		},
 			true, registry.CodeNotFound},
-		"release hold": {func(ctx context.Context, r registry.Interface) error {
-			return r.ReleaseHold(ctx, registry.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
+		"release hold": {func(ctx context.Context, r api.Interface) error {
+			return r.ReleaseHold(ctx, api.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
 		},
 			true, registry.CodeNotFound},
-		"accept history": {func(ctx context.Context, r registry.Interface) error {
+		"accept history": {func(ctx context.Context, r api.Interface) error {
 			return r.AcceptHistory(ctx, "prod", model, "known")
 		},
 			true, registry.CodeInvalid},
-		"restrict": {func(ctx context.Context, r registry.Interface) error {
+		"restrict": {func(ctx context.Context, r api.Interface) error {
 			_, err := r.Restrict(ctx, "nowhere", []byte("none"))
 			return err
 		},
 			true, registry.CodeNotFound},
-		"publish trust": {func(ctx context.Context, r registry.Interface) error {
+		"publish trust": {func(ctx context.Context, r api.Interface) error {
 			_, err := r.PublishTrust(ctx, []byte("none"))
 			return err
 		},
 			true, registry.CodeUnavailable},
-		"restrictions": {func(ctx context.Context, r registry.Interface) error {
+		"restrictions": {func(ctx context.Context, r api.Interface) error {
 			_, err := r.Restrictions(ctx, "prod")
 			return err
 		},
@@ -131,7 +134,7 @@ func TestRegistryReads(t *testing.T) {
 		},
 		"heads": func(ctx context.Context) (int, error) { all, err := r.Heads(ctx, "", ""); return len(all), err },
 		"history": func(ctx context.Context) (int, error) {
-			all, err := r.History(ctx, registry.HistoryQuery{Limit: 9})
+			all, err := r.History(ctx, history.HistoryQuery{Limit: 9})
 			return len(all), err
 		},
 		"release": func(ctx context.Context) (int, error) {

@@ -9,6 +9,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Options configures a Keeper. Alone, Tell and Now are optional.
@@ -25,18 +27,18 @@ type Options[G any] struct {
 	Alone bool
 	// Tell receives a report when something changed. It must return quickly.
 	Tell func(ctx context.Context, r Report)
-	Now  registry.Clock // nil means time.Now
+	Now  storage.Clock // nil means time.Now
 }
 
 // Catalog is the part of a catalog that a Keeper uses.
 type Catalog interface {
-	registry.Configurations
-	Apply(ctx context.Context, c registry.Change) (registry.Event, error)
+	history.Configurations
+	Apply(ctx context.Context, c storage.Change) (history.Event, error)
 }
 
 // Report is the result of one check of the files.
 type Report struct {
-	registry.ConfigurationStatus
+	history.ConfigurationStatus
 	// Taken says that this check put another configuration into force. Changes then lists the
 	// differences from the previous one.
 	Taken bool
@@ -55,7 +57,7 @@ type state[G any] struct {
 	inForce Snapshot
 	built   G
 	onDisk  Snapshot // the last usable one
-	agreed  registry.Configuration
+	agreed  history.Configuration
 	problem error // why the files cannot be used
 }
 
@@ -103,16 +105,16 @@ func Keep[G any](ctx context.Context, o Options[G]) (*Keeper[G], error) {
 func (k *Keeper[G]) InForce() G { return k.state.Load().built }
 
 // Status returns the status as of the last check.
-func (k *Keeper[G]) Status() registry.ConfigurationStatus { return k.state.Load().status() }
+func (k *Keeper[G]) Status() history.ConfigurationStatus { return k.state.Load().status() }
 
 // LastAgreed returns the configuration that was agreed on at the last check.
-func (k *Keeper[G]) LastAgreed(context.Context) (registry.Configuration, error) {
+func (k *Keeper[G]) LastAgreed(context.Context) (history.Configuration, error) {
 	return k.state.Load().agreed, nil
 }
 
 // Agreed asks the catalog for the agreed configuration.
-func (k *Keeper[G]) Agreed(ctx context.Context) (registry.Configuration, error) {
-	return k.Catalog.Agreed(ctx, registry.Configuration{})
+func (k *Keeper[G]) Agreed(ctx context.Context) (history.Configuration, error) {
+	return k.Catalog.Agreed(ctx, history.Configuration{})
 }
 
 // Run checks the files at every tick of an interval, and whenever it receives from now, until
@@ -162,7 +164,7 @@ func (k *Keeper[G]) swap(ctx context.Context, before *state[G], after state[G]) 
 }
 
 // look reads the files and returns the state that follows.
-func (k *Keeper[G]) look(ctx context.Context, st state[G], agreed registry.Configuration) state[G] {
+func (k *Keeper[G]) look(ctx context.Context, st state[G], agreed history.Configuration) state[G] {
 	st.agreed = agreed
 	found, err := k.Read()
 	if err == nil {
@@ -225,13 +227,13 @@ func lost(before, found Snapshot) error {
 
 // agree replaces the agreed configuration and records an event. Errors: CodeConflict if
 // another process replaced it first.
-func (k *Keeper[G]) agree(ctx context.Context, before, to registry.Configuration, why string) (registry.Configuration, error) {
-	change, err := registry.Adopt(before, to, why, k.Now())
+func (k *Keeper[G]) agree(ctx context.Context, before, to history.Configuration, why string) (history.Configuration, error) {
+	change, err := storage.Adopt(before, to, why, k.Now())
 	if err != nil {
 		return before, err
 	}
 	change.Event.Principal = system
-	if p, ok := registry.PrincipalOf(ctx); ok {
+	if p, ok := storage.PrincipalOf(ctx); ok {
 		change.Event.Principal = p.Name
 	}
 	if _, err := k.Catalog.Apply(ctx, change); err != nil {
@@ -244,7 +246,7 @@ func (k *Keeper[G]) agree(ctx context.Context, before, to registry.Configuration
 // is the configuration that the files are expected to have, so that the operator adopts only
 // what was reviewed. Errors: CodeConflict if the files differ from want; the problem of
 // unusable files; those of the catalog.
-func (k *Keeper[G]) Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
+func (k *Keeper[G]) Adopt(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.state.Load()
@@ -271,9 +273,9 @@ func (k *Keeper[G]) Adopt(ctx context.Context, want registry.Configuration) (reg
 	return k.Status(), nil
 }
 
-func (st *state[G]) status() registry.ConfigurationStatus {
-	s := registry.ConfigurationStatus{
-		State: registry.ConfigurationAgreed, Agreed: st.agreed, InForce: st.inForce.Configuration, OnDisk: st.onDisk.Configuration,
+func (st *state[G]) status() history.ConfigurationStatus {
+	s := history.ConfigurationStatus{
+		State: history.ConfigurationAgreed, Agreed: st.agreed, InForce: st.inForce.Configuration, OnDisk: st.onDisk.Configuration,
 	}
 	if st.problem != nil {
 		s.Problem = st.problem.Error()
@@ -283,11 +285,11 @@ func (st *state[G]) status() registry.ConfigurationStatus {
 	}
 	switch {
 	case len(s.InForce.Differs(s.Agreed)) > 0:
-		s.State = registry.ConfigurationDiffers
+		s.State = history.ConfigurationDiffers
 	case st.problem != nil:
-		s.State = registry.ConfigurationUnreadable
+		s.State = history.ConfigurationUnreadable
 	case s.OnDisk != s.InForce:
-		s.State = registry.ConfigurationPending
+		s.State = history.ConfigurationPending
 	}
 	return s
 }

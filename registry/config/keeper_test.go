@@ -18,7 +18,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -100,7 +102,7 @@ func start(t *testing.T, f folder, catalog config.Catalog, alone bool) *process 
 }
 
 // wantState checks the state and the configuration in force.
-func (p *process) wantState(t *testing.T, what string, want registry.ConfigurationState, inForce registry.Configuration) {
+func (p *process) wantState(t *testing.T, what string, want history.ConfigurationState, inForce history.Configuration) {
 	t.Helper()
 	s := p.Status()
 	if s.State != want || s.InForce != inForce || p.InForce().Configuration != inForce {
@@ -109,7 +111,7 @@ func (p *process) wantState(t *testing.T, what string, want registry.Configurati
 	}
 }
 
-func (f folder) now(t *testing.T) registry.Configuration {
+func (f folder) now(t *testing.T) history.Configuration {
 	t.Helper()
 	s, err := f.files().Read()
 	if err != nil {
@@ -118,10 +120,10 @@ func (f folder) now(t *testing.T) registry.Configuration {
 	return s.Configuration
 }
 
-func history(t *testing.T, db *mem.DB) []registry.Event {
+func eventsOf(t *testing.T, db *mem.DB) []history.Event {
 	t.Helper()
-	var events []registry.Event
-	for e, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+	var events []history.Event
+	for e, err := range db.History(t.Context(), history.HistoryQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +138,8 @@ func TestAlone(t *testing.T) {
 	t.Parallel()
 	f, db := newFolder(t), mem.New()
 	p := start(t, f, db, true)
-	p.wantState(t, "at first", registry.ConfigurationAgreed, f.now(t))
-	if n := len(history(t, db)); n != 0 {
+	p.wantState(t, "at first", history.ConfigurationAgreed, f.now(t))
+	if n := len(eventsOf(t, db)); n != 0 {
 		t.Errorf("%d events, want 0 without a change", n)
 	}
 	before := f.now(t)
@@ -147,22 +149,22 @@ func TestAlone(t *testing.T) {
 	}
 	f.write(t, "environments.yaml", chain+"trust:\n"+strings.Replace(one, "builder, verifier", "builder", 1)+two)
 	p.Look(t.Context())
-	p.wantState(t, "after the change", registry.ConfigurationAgreed, f.now(t))
-	events := history(t, db)
+	p.wantState(t, "after the change", history.ConfigurationAgreed, f.now(t))
+	events := eventsOf(t, db)
 	if len(events) != 1 {
 		t.Fatalf("%d events, want one", len(events))
 	}
 	e := events[0]
 	was, _ := before.Digest()
 	is, _ := f.now(t).Digest()
-	if e.Kind != registry.EventConfigure || e.Previous != was || e.Subject != is || e.Principal != "system" ||
+	if e.Kind != history.EventConfigure || e.Previous != was || e.Subject != is || e.Principal != "system" ||
 		!strings.HasPrefix(e.Reason, "no longer: key ") || !strings.HasSuffix(e.Reason, " (one.pub) is trusted as verifier for oci://local/") {
 		t.Errorf("event %+v, want configure from %s to %s that says which key is no longer verifier", e, was, is)
 	}
 	if r := p.told[len(p.told)-1]; !r.Taken || len(r.Changes) != 1 {
 		t.Errorf("report %+v, want one change that was taken", r)
 	}
-	agreed, err := db.Agreed(t.Context(), registry.Configuration{})
+	agreed, err := db.Agreed(t.Context(), history.Configuration{})
 	if err != nil || agreed != f.now(t) {
 		t.Errorf("agreed is %s (%v), want %s", agreed, err, f.now(t))
 	}
@@ -175,8 +177,8 @@ func TestAloneAfterAPause(t *testing.T) {
 	start(t, f, db, true)
 	f.key(t, "two.pub")
 	p := start(t, f, db, true)
-	p.wantState(t, "started again", registry.ConfigurationAgreed, f.now(t))
-	if events := history(t, db); len(events) != 1 || !strings.Contains(events[0].Reason, "environments") {
+	p.wantState(t, "started again", history.ConfigurationAgreed, f.now(t))
+	if events := eventsOf(t, db); len(events) != 1 || !strings.Contains(events[0].Reason, "environments") {
 		t.Errorf("events %+v, want one that says what changed", events)
 	}
 }
@@ -211,18 +213,18 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 			spoil(t, f)
 			p.Look(t.Context())
 			p.Look(t.Context())
-			p.wantState(t, "broken", registry.ConfigurationUnreadable, before)
+			p.wantState(t, "broken", history.ConfigurationUnreadable, before)
 			if len(p.told) != 2 || p.told[1].Problem == "" {
 				t.Errorf("reports %+v, want two: of the start, and of the problem", p.told)
 			}
-			if n := len(history(t, db)); n != 0 {
+			if n := len(eventsOf(t, db)); n != 0 {
 				t.Errorf("%d events, want none", n)
 			}
 			f.key(t, "one.pub")
 			f.write(t, "environments.yaml", chain+"trust:\n"+one)
 			_ = os.Remove(filepath.Join(f.dir, "access.yaml"))
 			p.Look(t.Context())
-			p.wantState(t, "mended", registry.ConfigurationAgreed, f.now(t))
+			p.wantState(t, "mended", history.ConfigurationAgreed, f.now(t))
 		})
 	}
 }
@@ -245,34 +247,34 @@ func TestReplicas(t *testing.T) {
 		t.Fatalf("two folders with the same files: %s and %s", old, f2.now(t))
 	}
 	p1, p2 := start(t, f1, db, false), start(t, f2, db, false)
-	p1.wantState(t, "first", registry.ConfigurationAgreed, old)
-	p2.wantState(t, "second", registry.ConfigurationAgreed, old)
+	p1.wantState(t, "first", history.ConfigurationAgreed, old)
+	p2.wantState(t, "second", history.ConfigurationAgreed, old)
 
 	next := chain + "trust:\n" + strings.Replace(one, "builder, verifier", "builder", 1) + two
 	f1.write(t, "environments.yaml", next)
 	p1.Look(t.Context())
-	p1.wantState(t, "with a change that is not adopted", registry.ConfigurationPending, old)
+	p1.wantState(t, "with a change that is not adopted", history.ConfigurationPending, old)
 	if changes := p1.Status().Changes; len(changes) != 1 {
 		t.Errorf("changes %q, want one", changes)
 	}
 	if _, err := p1.Adopt(t.Context(), old); registry.CodeOf(err) != registry.CodeConflict {
 		t.Errorf("adopt a configuration that the files do not have: %v, want CodeConflict", err)
 	}
-	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:admin"})
+	ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:admin"})
 	if _, err := p1.Adopt(ctx, f1.now(t)); err != nil {
 		t.Fatal(err)
 	}
-	p1.wantState(t, "the process that adopted it", registry.ConfigurationAgreed, f1.now(t))
-	if events := history(t, db); len(events) != 1 || events[0].Principal != "token:admin" {
+	p1.wantState(t, "the process that adopted it", history.ConfigurationAgreed, f1.now(t))
+	if events := eventsOf(t, db); len(events) != 1 || events[0].Principal != "token:admin" {
 		t.Errorf("events %+v, want one of token:admin", events)
 	}
 
 	p2.Look(t.Context())
-	p2.wantState(t, "the process without it", registry.ConfigurationDiffers, old)
+	p2.wantState(t, "the process without it", history.ConfigurationDiffers, old)
 	f2.write(t, "environments.yaml", next)
 	p2.Look(t.Context())
-	p2.wantState(t, "the process that got it", registry.ConfigurationAgreed, f1.now(t))
-	if n := len(history(t, db)); n != 1 {
+	p2.wantState(t, "the process that got it", history.ConfigurationAgreed, f1.now(t))
+	if n := len(eventsOf(t, db)); n != 1 {
 		t.Errorf("%d events, want the one", n)
 	}
 }
@@ -284,14 +286,14 @@ func TestReplicaStartsDifferent(t *testing.T) {
 	db := mem.New()
 	f1, f2 := newFolder(t), newFolder(t) // their keys differ
 	p1, p2 := start(t, f1, db, false), start(t, f2, db, false)
-	p1.wantState(t, "first", registry.ConfigurationAgreed, f1.now(t))
-	p2.wantState(t, "second", registry.ConfigurationDiffers, f2.now(t))
+	p1.wantState(t, "first", history.ConfigurationAgreed, f1.now(t))
+	p2.wantState(t, "second", history.ConfigurationDiffers, f2.now(t))
 	if _, err := p2.Adopt(t.Context(), f2.now(t)); err != nil {
 		t.Fatal(err)
 	}
-	p2.wantState(t, "second, that adopted", registry.ConfigurationAgreed, f2.now(t))
+	p2.wantState(t, "second, that adopted", history.ConfigurationAgreed, f2.now(t))
 	p1.Look(t.Context())
-	p1.wantState(t, "first, left behind", registry.ConfigurationDiffers, f1.now(t))
+	p1.wantState(t, "first, left behind", history.ConfigurationDiffers, f1.now(t))
 }
 
 // A change that is reverted before it was adopted has no effect.
@@ -302,27 +304,27 @@ func TestPendingIsTakenBack(t *testing.T) {
 	old := f.now(t)
 	f.write(t, "environments.yaml", chain+"trust:\n"+one)
 	p.Look(t.Context())
-	p.wantState(t, "changed", registry.ConfigurationPending, old)
+	p.wantState(t, "changed", history.ConfigurationPending, old)
 	f.write(t, "environments.yaml", chain+"trust:\n"+one+two)
 	p.Look(t.Context())
-	p.wantState(t, "taken back", registry.ConfigurationAgreed, old)
+	p.wantState(t, "taken back", history.ConfigurationAgreed, old)
 }
 
 func TestAgreement(t *testing.T) {
 	t.Parallel()
-	agreed := registry.Configuration{Environments: "sha256:1", Access: "sha256:1", Promoter: "sha256:1"}
-	ask := func(context.Context) (registry.Configuration, error) { return agreed, nil }
+	agreed := history.Configuration{Environments: "sha256:1", Access: "sha256:1", Promoter: "sha256:1"}
+	ask := func(context.Context) (history.Configuration, error) { return agreed, nil }
 	for _, c := range []struct {
 		name    string
-		own     registry.Configuration
+		own     history.Configuration
 		parts   []string
 		refused bool
 	}{
 		{"the same", agreed, nil, false},
-		{"without some parts", registry.Configuration{Environments: "sha256:1"}, nil, false},
-		{"other environments", registry.Configuration{Environments: "sha256:2"}, nil, true},
-		{"other access, asked for environments", registry.Configuration{Environments: "sha256:1", Access: "sha256:2"}, []string{"environments"}, false},
-		{"other access", registry.Configuration{Environments: "sha256:1", Access: "sha256:2"}, nil, true},
+		{"without some parts", history.Configuration{Environments: "sha256:1"}, nil, false},
+		{"other environments", history.Configuration{Environments: "sha256:2"}, nil, true},
+		{"other access, asked for environments", history.Configuration{Environments: "sha256:1", Access: "sha256:2"}, []string{"environments"}, false},
+		{"other access", history.Configuration{Environments: "sha256:1", Access: "sha256:2"}, nil, true},
 	} {
 		for _, service := range []bool{false, true} {
 			err := config.Agreement{Own: c.own, Agreed: ask, Service: service}.Check(t.Context(), c.parts...)
@@ -345,8 +347,8 @@ func TestAgreement(t *testing.T) {
 			}
 		}
 	}
-	broken := config.Agreement{Own: agreed, Agreed: func(context.Context) (registry.Configuration, error) {
-		return registry.Configuration{}, errors.New("no answer")
+	broken := config.Agreement{Own: agreed, Agreed: func(context.Context) (history.Configuration, error) {
+		return history.Configuration{}, errors.New("no answer")
 	}}
 	if broken.Check(t.Context()) == nil {
 		t.Error("got nil while the catalog does not answer, want an error")
@@ -365,8 +367,8 @@ func TestSettle(t *testing.T) {
 	settle := func(own config.Snapshot) error {
 		return config.Settle(t.Context(), db, own, f.files().Read, old.Environments.Trust[0].RetiredAt)
 	}
-	if err := settle(old); err != nil || len(history(t, db)) != 0 {
-		t.Errorf("the first command: %v, %d events, want 0", err, len(history(t, db)))
+	if err := settle(old); err != nil || len(eventsOf(t, db)) != 0 {
+		t.Errorf("the first command: %v, %d events, want 0", err, len(eventsOf(t, db)))
 	}
 	f.key(t, "one.pub")
 	if err := settle(old); err != nil {
@@ -376,8 +378,8 @@ func TestSettle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := settle(changed); err != nil || len(history(t, db)) != 1 {
-		t.Errorf("a command after the change: %v, %d events, want 1", err, len(history(t, db)))
+	if err := settle(changed); err != nil || len(eventsOf(t, db)) != 1 {
+		t.Errorf("a command after the change: %v, %d events, want 1", err, len(eventsOf(t, db)))
 	}
 	if err := settle(old); registry.CodeOf(err) != registry.CodeConflict {
 		t.Errorf("a command that read the files before: %v, want CodeConflict", err)

@@ -3,14 +3,13 @@ package config
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // Registry wraps a registry. Operations that change something fail if write returns an error, and those that decide fail if
 // resolve does. What only reads passes unchecked: facts of the catalog and content by digest do not depend on the
 // configuration.
-func Registry(inner registry.Interface, write, resolve func(ctx context.Context) error) registry.Interface {
+func Registry(inner api.Interface, write, resolve func(ctx context.Context) error) api.Interface {
 	return api.Wrap(inner, func(ctx context.Context, c api.Call) error {
 		may := write
 		switch c.Kind() {

@@ -6,6 +6,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Settle makes the environments of a command the agreed ones. It is for catalogs whose
@@ -14,7 +16,7 @@ import (
 // CodeConflict if the files changed since own was read; CodeInvalid if environments.yaml is
 // gone; those of the catalog.
 func Settle(ctx context.Context, catalog Catalog, own Snapshot, read func() (Snapshot, error), now time.Time) error {
-	want := registry.Configuration{Environments: own.Configuration.Environments}
+	want := history.Configuration{Environments: own.Configuration.Environments}
 	agreed, err := catalog.Agreed(ctx, want)
 	if err != nil || len(want.Differs(agreed)) == 0 {
 		return err
@@ -30,7 +32,7 @@ func Settle(ctx context.Context, catalog Catalog, own Snapshot, read func() (Sna
 		return registry.Errorf(registry.CodeConflict,
 			"environments.yaml, or a public key that it names, changed while this ran: run it again")
 	}
-	change, err := registry.Adopt(agreed, want, "environments.yaml, or a public key that it names, changed", now)
+	change, err := storage.Adopt(agreed, want, "environments.yaml, or a public key that it names, changed", now)
 	if err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func Settle(ctx context.Context, catalog Catalog, own Snapshot, read func() (Sna
 
 // CheckPresent refuses the embedded default if environments.yaml is gone: the default may
 // trust a key that the file had revoked. Errors: CodeInvalid; those of agreed.
-func CheckPresent(ctx context.Context, own Snapshot, agreed func(context.Context) (registry.Configuration, error)) error {
+func CheckPresent(ctx context.Context, own Snapshot, agreed func(context.Context) (history.Configuration, error)) error {
 	if !own.isDefault {
 		return nil
 	}
@@ -53,7 +55,7 @@ func CheckPresent(ctx context.Context, own Snapshot, agreed func(context.Context
 
 // standsIn refuses the embedded default if other environments were agreed on. The default is
 // also accepted if it was agreed on before its key existed: the first build creates that key.
-func (s Snapshot) standsIn(agreed registry.Configuration) error {
+func (s Snapshot) standsIn(agreed history.Configuration) error {
 	if !s.isDefault || agreed.Environments == "" || agreed.Environments == s.Configuration.Environments {
 		return nil
 	}

@@ -10,7 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // AccessFile names the trusted issuers, and what their identities may do.
@@ -32,14 +35,14 @@ type Files struct {
 	// KeyID returns the identifier of a public key in PEM, and fails for anything else. Nil
 	// checks no key.
 	KeyID func(pem []byte) (string, error)
-	// CheckRoot checks the bytes of a root, as [registry.Root] has them. Nil checks none.
-	CheckRoot func(r registry.Root, data []byte) error
+	// CheckRoot checks the bytes of a root, as [trust.Root] has them. Nil checks none.
+	CheckRoot func(r trust.Root, data []byte) error
 }
 
 // Snapshot is the configuration at one moment.
 type Snapshot struct {
-	registry.Configuration
-	Environments registry.Environments
+	history.Configuration
+	Environments policy.Environments
 	Access       oidc.Config // zero without access.yaml
 
 	isDefault    bool                 // without environments.yaml, the embedded default is used
@@ -112,7 +115,7 @@ func (f Files) read() (Snapshot, error) {
 	if f.KeyID != nil {
 		s.Environments.KeyIDs = s.keyIDs()
 	}
-	if err := registry.CheckPublishersAlone(es.Trust, func(e registry.TrustEntry) string { return s.keys[e.Key].id }); err != nil {
+	if err := trust.CheckPublishersAlone(es.Trust, func(e trust.TrustEntry) string { return s.keys[e.Key].id }); err != nil {
 		return Snapshot{}, err
 	}
 	for _, r := range es.Roots {
@@ -128,7 +131,7 @@ func (f Files) read() (Snapshot, error) {
 	if registry.HasCode(err, registry.CodeNotFound) {
 		access, err = digest.FromBytes(nil), nil
 	}
-	s.Configuration = registry.Configuration{Environments: s.Environments.Configuration, Access: access, Promoter: f.Promoter}
+	s.Configuration = history.Configuration{Environments: s.Environments.Configuration, Access: access, Promoter: f.Promoter}
 	return s, err
 }
 
@@ -145,7 +148,7 @@ func (s Snapshot) keyIDs() map[string]string {
 
 // environments reads the file, or the embedded default if the file is missing, and reports
 // which.
-func (f Files) environments() (es registry.Environments, isDefault bool, err error) {
+func (f Files) environments() (es policy.Environments, isDefault bool, err error) {
 	if f.File != "" {
 		es, err = environments.LoadFile(f.File)
 		return es, false, err
@@ -160,7 +163,7 @@ func (f Files) environments() (es registry.Environments, isDefault bool, err err
 
 // readKey reads the key of an entry. An entry whose file is missing has no effect, as on a
 // laptop before the first build.
-func (f Files) readKey(e registry.TrustEntry, into map[string]publicKey) error {
+func (f Files) readKey(e trust.TrustEntry, into map[string]publicKey) error {
 	if e.Identity != nil {
 		return nil
 	}
@@ -184,7 +187,7 @@ func (f Files) readKey(e registry.TrustEntry, into map[string]publicKey) error {
 
 // readRoot reads a file with trusted authorities. Without it statements against releases could no
 // longer be verified, so a missing one is an error.
-func (f Files) readRoot(r registry.Root, into map[string]publicKey) error {
+func (f Files) readRoot(r trust.Root, into map[string]publicKey) error {
 	path := environments.KeyPath(f.Dir, r.Path())
 	data, err := strictyaml.ReadFile(path)
 	if err == nil && f.CheckRoot != nil {

@@ -295,7 +295,7 @@ func TestReasonOfManyChanges(t *testing.T) {
 			f.write(t, "environments.yaml", "version: 1\n"+strings.Replace(chain, "{from: staging}",
 				"{from: staging, operators: ["+strings.Join(list, ", ")+"]}", 1)+"trust:\n"+one+two)
 			p.Look(t.Context())
-			events := history(t, db)
+			events := eventsOf(t, db)
 			if len(events) != 1 {
 				t.Fatalf("%d events, want 1", len(events))
 			}

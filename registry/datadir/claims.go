@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // DatabaseFile is the catalog of a directory with its own catalog.
@@ -14,7 +15,7 @@ const DatabaseFile = "registry.db"
 // collection may delete content that its catalog does not know. name is what to call the
 // database in errors; blobs are those in the directory. Errors: CodeInvalid if the directory
 // belongs to another catalog, or has content of an unknown one.
-func (d Dir) ClaimCatalog(ctx context.Context, id, name string, blobs registry.Blobs) error {
+func (d Dir) ClaimCatalog(ctx context.Context, id, name string, blobs storage.Blobs) error {
 	have, err := d.CatalogID()
 	if err != nil || have == id {
 		return err
@@ -42,7 +43,7 @@ func (d Dir) ClaimCatalog(ctx context.Context, id, name string, blobs registry.B
 
 // ClaimDatabase checks that the directory may have its own catalog. Errors: CodeInvalid if it
 // belongs to one in PostgreSQL, or has content of an unknown one.
-func (d Dir) ClaimDatabase(ctx context.Context, blobs registry.Blobs) error {
+func (d Dir) ClaimDatabase(ctx context.Context, blobs storage.Blobs) error {
 	id, err := d.CatalogID()
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (d Dir) ClaimDatabase(ctx context.Context, blobs registry.Blobs) error {
 
 // refuseUnknown refuses a directory that has content but no catalog: a backup, or a directory
 // that lost its catalog. A new catalog would not know that content and would delete it.
-func (d Dir) refuseUnknown(ctx context.Context, file string, blobs registry.Blobs) error {
+func (d Dir) refuseUnknown(ctx context.Context, file string, blobs storage.Blobs) error {
 	if d.Has(file) {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (d Dir) refuseUnknown(ctx context.Context, file string, blobs registry.Blob
 }
 
 // holdsAnything reports whether there is any content.
-func holdsAnything(ctx context.Context, blobs registry.Blobs) (bool, error) {
+func holdsAnything(ctx context.Context, blobs storage.Blobs) (bool, error) {
 	next, stop := iter.Pull2(blobs.Digests(ctx))
 	defer stop()
 	_, err, found := next()

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Guard allows changes of content only while the catalog owns it. It caches the result of the
 // ownership check, so that not every write repeats it.
 type Guard struct {
-	owner registry.ContentOwner // nil: nothing may be changed
+	owner storage.ContentOwner // nil: nothing may be changed
 	every time.Duration
 
 	mu      sync.Mutex
@@ -21,7 +22,7 @@ type Guard struct {
 
 // NewGuard returns a guard that caches the ownership check for every; 0 checks each time. With
 // a nil owner, it refuses every change.
-func NewGuard(owner registry.ContentOwner, every time.Duration) *Guard {
+func NewGuard(owner storage.ContentOwner, every time.Duration) *Guard {
 	return &Guard{owner: owner, every: every}
 }
 
@@ -47,7 +48,7 @@ func (g *Guard) check(ctx context.Context) error {
 }
 
 // Blobs guards the changes of blobs.
-func (g *Guard) Blobs(blobs registry.Blobs) registry.Blobs {
+func (g *Guard) Blobs(blobs storage.Blobs) storage.Blobs {
 	guarded := guardedBlobs{blobs, g}
 	if direct, ok := blobs.(redirector); ok {
 		return redirecting{guarded, direct}
@@ -66,7 +67,7 @@ type redirecting struct {
 }
 
 type guardedBlobs struct {
-	registry.Blobs
+	storage.Blobs
 	guard *Guard
 }
 
@@ -85,13 +86,13 @@ func (g guardedBlobs) Delete(ctx context.Context, d registry.Digest) error {
 }
 
 // Repairable guards the changes of blobs, including replacements.
-func (g *Guard) Repairable(blobs registry.RepairableBlobs) registry.RepairableBlobs {
+func (g *Guard) Repairable(blobs storage.RepairableBlobs) storage.RepairableBlobs {
 	return guardedRepairs{guardedBlobs{blobs, g}, blobs}
 }
 
 type guardedRepairs struct {
 	guardedBlobs
-	repairs registry.RepairableBlobs
+	repairs storage.RepairableBlobs
 }
 
 func (g guardedRepairs) Replace(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
@@ -102,14 +103,14 @@ func (g guardedRepairs) Replace(ctx context.Context, d registry.Digest, size int
 }
 
 // Remover guards permits to delete.
-func (g *Guard) Remover(remover registry.Remover) registry.Remover { return guardedRemover{remover, g} }
+func (g *Guard) Remover(remover storage.Remover) storage.Remover { return guardedRemover{remover, g} }
 
 type guardedRemover struct {
-	registry.Remover
+	storage.Remover
 	guard *Guard
 }
 
-func (g guardedRemover) Permit(ctx context.Context) (registry.Permit, error) {
+func (g guardedRemover) Permit(ctx context.Context) (storage.Permit, error) {
 	if err := g.guard.check(ctx); err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (g guardedRemover) Permit(ctx context.Context) (registry.Permit, error) {
 
 // Uploads is uploads with leftovers that can be collected.
 type Uploads interface {
-	registry.Uploads
+	storage.Uploads
 	Sweep(ctx context.Context) (int, error)
 }
 
@@ -130,7 +131,7 @@ type guardedUploads struct {
 	guard *Guard
 }
 
-func (g guardedUploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
+func (g guardedUploads) Begin(ctx context.Context, owner storage.UploadOwner) (string, error) {
 	if err := g.guard.check(ctx); err != nil {
 		return "", err
 	}
@@ -139,7 +140,7 @@ func (g guardedUploads) Begin(ctx context.Context, owner registry.UploadOwner) (
 
 func (g guardedUploads) Append(
 	ctx context.Context,
-	owner registry.UploadOwner,
+	owner storage.UploadOwner,
 	id string,
 	offset int64,
 	r io.Reader,
@@ -152,7 +153,7 @@ func (g guardedUploads) Append(
 
 func (g guardedUploads) Finish(
 	ctx context.Context,
-	owner registry.UploadOwner,
+	owner storage.UploadOwner,
 	id string,
 	d registry.Digest,
 ) (int64, error) {
@@ -162,7 +163,7 @@ func (g guardedUploads) Finish(
 	return g.Uploads.Finish(ctx, owner, id, d)
 }
 
-func (g guardedUploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
+func (g guardedUploads) Cancel(ctx context.Context, owner storage.UploadOwner, id string) error {
 	if err := g.guard.check(ctx); err != nil {
 		return err
 	}

@@ -11,45 +11,46 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.ContentMarks = Dir{}
+var _ storage.ContentMarks = Dir{}
 
 // ContentMark reads the file that names the owner of the content. Its tag is its text.
-func (d Dir) ContentMark(ctx context.Context) (*registry.ContentMark, string, error) {
+func (d Dir) ContentMark(ctx context.Context) (*storage.ContentMark, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
 	}
-	text, err := os.ReadFile(d.file(registry.ContentMarkName))
+	text, err := os.ReadFile(d.file(storage.ContentMarkName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	var m registry.ContentMark
+	var m storage.ContentMark
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, "", registry.Errorf(registry.CodeInvalid,
-			"%s cannot be read, so the owner of the content is unknown: %w", d.file(registry.ContentMarkName), err)
+			"%s cannot be read, so the owner of the content is unknown: %w", d.file(storage.ContentMarkName), err)
 	}
 	return &m, string(text), nil
 }
 
 // SetContentMark writes a file with another name and renames it in one step.
-func (d Dir) SetContentMark(ctx context.Context, m registry.ContentMark, tag string) error {
+func (d Dir) SetContentMark(ctx context.Context, m storage.ContentMark, tag string) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	if tag == "" {
-		err := d.create(registry.ContentMarkName, append(text, '\n'))
+		err := d.create(storage.ContentMarkName, append(text, '\n'))
 		if errors.Is(err, fs.ErrExist) {
 			return d.markConflict()
 		}
 		return err
 	}
 	return d.withMark(ctx, tag, func(path string) error {
-		return d.replace(registry.ContentMarkName, append(text, '\n'))
+		return d.replace(storage.ContentMarkName, append(text, '\n'))
 	})
 }
 
@@ -64,7 +65,7 @@ func (Dir) Overlaps(context.Context) ([]string, error) { return nil, nil }
 // withMark calls change if the mark has a tag. No other process changes the mark meanwhile:
 // each locks the file that it replaces.
 func (d Dir) withMark(ctx context.Context, tag string, change func(path string) error) error {
-	path := d.file(registry.ContentMarkName)
+	path := d.file(storage.ContentMarkName)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.markConflict()
@@ -93,5 +94,5 @@ func (d Dir) withMark(ctx context.Context, tag string, change func(path string) 
 
 func (d Dir) markConflict() error {
 	return registry.Errorf(registry.CodeConflict,
-		"another process changed %s meanwhile; try again", filepath.Join(d.Path, registry.ContentMarkName))
+		"another process changed %s meanwhile; try again", filepath.Join(d.Path, storage.ContentMarkName))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // claimTries bounds how often Open starts again after another process changed something first.
@@ -11,69 +12,69 @@ const claimTries = 5
 
 // Ownership connects a catalog with a place for its content. It is safe for concurrent use.
 type Ownership struct {
-	Catalog registry.CatalogIdentities
-	Marks   registry.ContentMarks
+	Catalog storage.CatalogIdentities
+	Marks   storage.ContentMarks
 	Storage string // the place, as the catalog records it
 	Name    string // the place, as messages name it
 	// Beside is true if the catalog is a file next to the content, so that one is always
 	// copied with the other.
 	Beside bool
 	// Survey fills in Empty, CatalogEmpty and Known, which decide about a place without a mark.
-	Survey func(ctx context.Context, p *registry.ContentPlace) error
+	Survey func(ctx context.Context, p *storage.ContentPlace) error
 	// Outlast waits until the storage can no longer carry out a deletion that began before the
 	// call. TakeOver calls it. Errors: CodeUnavailable.
 	Outlast func(ctx context.Context) error
-	Now     registry.Clock
+	Now     storage.Clock
 }
 
-var _ registry.ContentOwner = (*Ownership)(nil)
+var _ storage.ContentOwner = (*Ownership)(nil)
 
 // state has the data of the catalog and the place.
 type state struct {
-	catalog registry.CatalogIdentity
-	place   registry.ContentPlace
+	catalog storage.CatalogIdentity
+	place   storage.ContentPlace
 	tag     string // of the mark
 }
 
 // look reads the catalog and the place. It searches for overlapping places only if the place is
 // about to get another owner, because a registry that later claims such a place is refused.
-func (o *Ownership) look(ctx context.Context, newOwner bool) (state, registry.ContentVerdict, error) {
+func (o *Ownership) look(ctx context.Context, newOwner bool) (state, storage.ContentVerdict, error) {
 	var s state
 	var err error
 	if s.catalog, err = o.Catalog.CatalogIdentity(ctx); err != nil {
-		return s, registry.ContentVerdict{}, err
+		return s, storage.ContentVerdict{}, err
 	}
 	if o.Beside {
 		s.catalog.Instance = ""
 	}
 	s.place.Storage, s.place.Name = o.Storage, o.Name
 	if s.place.Mark, s.tag, err = o.Marks.ContentMark(ctx); err != nil {
-		return s, registry.ContentVerdict{}, err
+		return s, storage.ContentVerdict{}, err
 	}
 	if s.place.Mark == nil {
 		if err := o.Survey(ctx, &s.place); err != nil {
-			return s, registry.ContentVerdict{}, err
+			return s, storage.ContentVerdict{}, err
 		}
 	}
 	if newOwner || s.catalog.Epoch == 0 {
 		if s.place.Overlaps, err = o.Marks.Overlaps(ctx); err != nil {
-			return s, registry.ContentVerdict{}, err
+			return s, storage.ContentVerdict{}, err
 		}
 	}
-	return s, registry.DecideContentAccess(s.catalog, s.place), nil
+	return s, storage.DecideContentAccess(s.catalog, s.place), nil
 }
 
 // Open decides whether the catalog may change the content. If the content has no owner, Open
 // makes the catalog its permanent owner. If several catalogs try, one succeeds.
-func (o *Ownership) Open(ctx context.Context) (registry.ContentVerdict, error) {
+func (o *Ownership) Open(ctx context.Context) (storage.ContentVerdict, error) {
 	for try := 1; ; try++ {
 		s, verdict, err := o.look(ctx, false)
-		if err != nil || verdict.Access != registry.ContentClaimable {
+		if err != nil || verdict.Access != storage.ContentClaimable {
 			return verdict, err
 		}
 		err = o.claim(ctx, s)
 		if err != nil && (!registry.HasCode(err, registry.CodeConflict) || try == claimTries) {
-			return registry.ContentVerdict{}, err
+			return storage.ContentVerdict{}, err
 		}
 	}
 }
@@ -101,7 +102,7 @@ func (o *Ownership) mark(ctx context.Context, s state) error {
 		return err
 	}
 	s.place.Overlaps = overlaps
-	refused := registry.DecideContentAccess(s.catalog, s.place).Err()
+	refused := storage.DecideContentAccess(s.catalog, s.place).Err()
 	if _, tag, err := o.Marks.ContentMark(ctx); err == nil {
 		_ = o.Marks.DeleteContentMark(ctx, tag) // a mark that stays is harmless: the catalog did not record it
 	}
@@ -122,9 +123,9 @@ func (o *Ownership) OwnsContent(ctx context.Context) (int64, error) {
 // previous owner can no longer delete content. It returns the mark of the previous owner, if
 // that was another catalog. Call it again if it was interrupted. Errors: CodeInvalid if the
 // content belongs to an unrelated catalog; those of Outlast.
-func (o *Ownership) TakeOver(ctx context.Context) (before *registry.ContentMark, err error) {
+func (o *Ownership) TakeOver(ctx context.Context) (before *storage.ContentMark, err error) {
 	verdict, err := o.Open(ctx)
-	if err != nil || verdict.Access == registry.ContentOwned {
+	if err != nil || verdict.Access == storage.ContentOwned {
 		return nil, err
 	}
 	if !verdict.TakeOver {

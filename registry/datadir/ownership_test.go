@@ -17,9 +17,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // shared is the object store of these tests, or nil.
@@ -39,9 +41,9 @@ func TestMain(m *testing.M) {
 
 // place has content.
 type place struct {
-	blobs   registry.Blobs
-	marks   registry.ContentMarks
-	remover registry.Remover
+	blobs   storage.Blobs
+	marks   storage.ContentMarks
+	remover storage.Remover
 	name    string
 }
 
@@ -115,9 +117,9 @@ func TestOneOwner(t *testing.T) {
 				owners := 0
 				for n, verdict := range openAll(t, all[:]) {
 					switch verdict.Access {
-					case registry.ContentOwned:
+					case storage.ContentOwned:
 						owners++
-					case registry.ContentRefused:
+					case storage.ContentRefused:
 					default:
 						t.Errorf("catalog %d got %q (%s), want to own the place or be refused", n, verdict.Access, verdict.Reason)
 					}
@@ -131,9 +133,9 @@ func TestOneOwner(t *testing.T) {
 }
 
 // openAll opens all at the same moment.
-func openAll(t *testing.T, all []*datadir.Ownership) []registry.ContentVerdict {
+func openAll(t *testing.T, all []*datadir.Ownership) []storage.ContentVerdict {
 	t.Helper()
-	verdicts := make([]registry.ContentVerdict, len(all))
+	verdicts := make([]storage.ContentVerdict, len(all))
 	start := make(chan struct{})
 	var running sync.WaitGroup
 	for n, o := range all {
@@ -162,7 +164,7 @@ func TestOverlappingPrefixes(t *testing.T) {
 		both := []*datadir.Ownership{own(outer, at("")), own(inner, at("staging"))}
 		owners := 0
 		for _, verdict := range openAll(t, both) {
-			if verdict.Access == registry.ContentOwned {
+			if verdict.Access == storage.ContentOwned {
 				owners++
 			}
 		}
@@ -171,9 +173,9 @@ func TestOverlappingPrefixes(t *testing.T) {
 			if err != nil && !registry.HasCode(err, registry.CodeInvalid) {
 				t.Error(err)
 			}
-			if verdict.Access == registry.ContentOwned {
+			if verdict.Access == storage.ContentOwned {
 				owners = max(owners, 1)
-				if other, _ := both[1-n].Open(t.Context()); other.Access == registry.ContentOwned {
+				if other, _ := both[1-n].Open(t.Context()); other.Access == storage.ContentOwned {
 					t.Errorf("both %s and %s have an owner", both[0].Name, both[1].Name)
 				}
 			}
@@ -199,24 +201,24 @@ func TestAdopt(t *testing.T) {
 			must(t, db.AddBlob(t.Context(), "staging/m", evidence, 8))
 			external := digest.FromString("kept on another registry")
 			for environment, d := range map[string]registry.Digest{"staging": evidence, "prod": external} {
-				_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{
-					Kind: registry.EventAttach, Environment: environment, Model: "m", Evidence: []registry.Digest{d},
+				_, err := db.Apply(t.Context(), storage.Change{Event: history.Event{
+					Kind: history.EventAttach, Environment: environment, Model: "m", Evidence: []registry.Digest{d},
 				}})
 				must(t, err)
 			}
 			for _, p := range []place{wrong, empty} {
-				if v := opened(t, own(db, p)); v.Access != registry.ContentRefused {
+				if v := opened(t, own(db, p)); v.Access != storage.ContentRefused {
 					t.Errorf("a place without what the catalog names is %q, want it refused", v.Access)
 				}
 			}
-			if v := opened(t, own(db, right)); v.Access != registry.ContentOwned {
+			if v := opened(t, own(db, right)); v.Access != storage.ContentOwned {
 				t.Errorf("the place that has what the catalog names is %q (%s), want it owned", v.Access, v.Reason)
 			}
 			stranger, _ := newCatalog(t)
-			if v := opened(t, own(stranger, wrong)); v.Access != registry.ContentRefused {
+			if v := opened(t, own(stranger, wrong)); v.Access != storage.ContentRefused {
 				t.Errorf("content beside an empty catalog is %q, want it refused", v.Access)
 			}
-			if v := opened(t, own(db, wrong)); v.Access != registry.ContentRefused {
+			if v := opened(t, own(db, wrong)); v.Access != storage.ContentRefused {
 				t.Errorf("another place of a catalog that has its content elsewhere is %q, want it refused", v.Access)
 			}
 		})
@@ -233,14 +235,14 @@ func TestTakeOver(t *testing.T) {
 			at := newRoot(t)("models")
 			original, path := newCatalog(t)
 			o := own(original, at)
-			if v := opened(t, o); v.Access != registry.ContentOwned {
+			if v := opened(t, o); v.Access != storage.ContentOwned {
 				t.Fatalf("a new place is %q, want it owned", v.Access)
 			}
 			before := wantOwner(t, o, at, true)
 			restored, copied := copyOf(t, path), copyOf(t, path)
 			must(t, restored.Renew(t.Context(), "renewed"))
 			for name, db := range map[string]*sqlite.DB{"restored": restored, "copied": copied} {
-				if v := opened(t, own(db, at)); v.Access != registry.ContentReadOnly {
+				if v := opened(t, own(db, at)); v.Access != storage.ContentReadOnly {
 					t.Errorf("content of a %s catalog is %q (%s), want it read-only", name, v.Access, v.Reason)
 				}
 				wantOwner(t, own(db, at), at, false)
@@ -331,7 +333,7 @@ func TestMarkDeleted(t *testing.T) {
 			_, tag, err := at.marks.ContentMark(t.Context())
 			must(t, err)
 			must(t, at.marks.DeleteContentMark(t.Context(), tag))
-			if v := opened(t, o); v.Access != registry.ContentReadOnly {
+			if v := opened(t, o); v.Access != storage.ContentReadOnly {
 				t.Errorf("content whose mark is gone is %q, want it read-only", v.Access)
 			}
 			wantOwner(t, o, at, false)
@@ -346,7 +348,7 @@ func TestMarkDeleted(t *testing.T) {
 			_, tag, err = o.Marks.ContentMark(t.Context())
 			must(t, err)
 			must(t, o.Marks.DeleteContentMark(t.Context(), tag))
-			if v := opened(t, o); v.Access != registry.ContentOwned {
+			if v := opened(t, o); v.Access != storage.ContentOwned {
 				t.Errorf("content beside its catalog, whose mark is gone, is %q (%s), want it owned", v.Access, v.Reason)
 			}
 		})
@@ -355,7 +357,7 @@ func TestMarkDeleted(t *testing.T) {
 
 // counted counts the calls of an owner.
 type counted struct {
-	registry.ContentOwner
+	storage.ContentOwner
 	asked int
 }
 
@@ -386,7 +388,7 @@ func TestGuard(t *testing.T) {
 	ownerless := datadir.NewGuard(nil, 0)
 	wantCode(t, ownerless.Blobs(content).Delete(t.Context(), d), registry.CodeUnavailable)
 	uploads := ownerless.Uploads(nil)
-	who := registry.UploadOwner{Repository: "staging/m"}
+	who := storage.UploadOwner{Repository: "staging/m"}
 	_, begun := uploads.Begin(t.Context(), who)
 	_, appended := uploads.Append(t.Context(), who, "x", 0, bytes.NewReader(nil))
 	_, finished := uploads.Finish(t.Context(), who, "x", d)
@@ -399,7 +401,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func opened(t *testing.T, o *datadir.Ownership) registry.ContentVerdict {
+func opened(t *testing.T, o *datadir.Ownership) storage.ContentVerdict {
 	t.Helper()
 	v, err := o.Open(t.Context())
 	must(t, err)
@@ -414,7 +416,7 @@ func copyOf(t *testing.T, path string) *sqlite.DB {
 	return openCatalog(t, to)
 }
 
-func put(t *testing.T, blobs registry.Blobs, text string) registry.Digest {
+func put(t *testing.T, blobs storage.Blobs, text string) registry.Digest {
 	t.Helper()
 	d := digest.FromString(text)
 	must(t, blobs.Put(t.Context(), d, int64(len(text)), strings.NewReader(text)))

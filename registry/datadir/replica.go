@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // replicaFolder has a file for each replica that runs.
 const replicaFolder = "replicas"
 
-var _ registry.ReplicaPlace = Dir{}
+var _ storage.ReplicaPlace = Dir{}
 
 // SetReplicaMark replaces the file of a replica.
 func (d Dir) SetReplicaMark(ctx context.Context, name string, seen time.Time) error {
@@ -63,7 +64,7 @@ const (
 	// lookInterval is how often a replica looks whether another asks, in the catalog alone.
 	lookInterval = time.Second
 	// joinTries bounds how often Join looks before it returns without having joined.
-	joinTries = int(registry.MarkPatience/lookInterval) + 3
+	joinTries = int(storage.MarkPatience/lookInterval) + 3
 	// forgetMarks is how long after its last renewal the mark of a lost replica is deleted.
 	forgetMarks = time.Hour
 )
@@ -71,15 +72,15 @@ const (
 // Replica is a process that serves content together with others, and may write while it sees that
 // they work on the same content. All fields are required.
 type Replica struct {
-	Name  string                // unique among replicas, and the name of a file
-	Marks registry.ReplicaMarks // of the catalog
-	Place registry.ReplicaPlace // with the content
-	Clock registry.CatalogClock
+	Name  string               // unique among replicas, and the name of a file
+	Marks storage.ReplicaMarks // of the catalog
+	Place storage.ReplicaPlace // with the content
+	Clock storage.CatalogClock
 	// Tell is called when the replica may no longer write, and with nil when it may.
 	Tell func(ctx context.Context, err error)
 
-	own    registry.ReplicaMark // used by one goroutine
-	looked time.Time            // when the marks of others were last read, by the catalog's clock
+	own    storage.ReplicaMark // used by one goroutine
+	looked time.Time           // when the marks of others were last read, by the catalog's clock
 
 	mu      sync.Mutex
 	renewed time.Time // by the clock of this process
@@ -134,7 +135,7 @@ func (r *Replica) Check() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.refusal == nil && time.Since(r.renewed) >= registry.MarkLease {
+	if r.refusal == nil && time.Since(r.renewed) >= storage.MarkLease {
 		return expired(errors.New("it was suspended, or catalog and storage did not answer"))
 	}
 	return r.refusal
@@ -143,14 +144,14 @@ func (r *Replica) Check() error {
 // expired is the error of a replica that did not renew its marks in time.
 func expired(cause error) error {
 	return registry.ForClients(
-		registry.Errorf(registry.CodeUnavailable, "this replica did not renew its marks for %v: %w", registry.MarkLease, cause),
+		registry.Errorf(registry.CodeUnavailable, "this replica did not renew its marks for %v: %w", storage.MarkLease, cause),
 		"this replica could not renew its marks, so it writes nothing: try another replica, or later")
 }
 
 // fail refuses writes once the marks have expired.
 func (r *Replica) fail(ctx context.Context, err error) {
 	r.mu.Lock()
-	over := time.Since(r.renewed) >= registry.MarkLease
+	over := time.Since(r.renewed) >= storage.MarkLease
 	r.mu.Unlock()
 	if over {
 		r.decide(ctx, expired(err))
@@ -167,13 +168,13 @@ func (r *Replica) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.Sub(r.own.Seen) >= registry.MarkLease { // new, or it has expired
+	if now.Sub(r.own.Seen) >= storage.MarkLease { // new, or it has expired
 		if !r.own.Joined.IsZero() { // it may not write until it has looked again
 			r.decide(ctx, expired(errors.New("it was suspended, or catalog and storage did not answer")))
 		}
-		r.own = registry.ReplicaMark{Asked: now}
+		r.own = storage.ReplicaMark{Asked: now}
 	}
-	if now.Sub(r.own.Seen) >= registry.MarkInterval || r.asked(others) {
+	if now.Sub(r.own.Seen) >= storage.MarkInterval || r.asked(others) {
 		if r.own.Joined.IsZero() { // marks that were copied since the last time do not count
 			r.own.Asked = now
 		}
@@ -181,7 +182,7 @@ func (r *Replica) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if !r.own.Joined.IsZero() && now.Sub(r.looked) < registry.MarkInterval {
+	if !r.own.Joined.IsZero() && now.Sub(r.looked) < storage.MarkInterval {
 		return nil
 	}
 	unseen, err := r.unseen(ctx, others, now)
@@ -192,7 +193,7 @@ func (r *Replica) look(ctx context.Context) error {
 }
 
 // asked reports whether a replica that has not joined waits for this one to renew its marks.
-func (r *Replica) asked(others []registry.Named[registry.ReplicaMark]) bool {
+func (r *Replica) asked(others []registry.Named[storage.ReplicaMark]) bool {
 	for _, other := range others {
 		if other.Document.Joined.IsZero() && !other.Document.Asked.Before(r.own.Seen) {
 			return !r.own.Joined.IsZero()
@@ -224,7 +225,7 @@ func (r *Replica) join(ctx context.Context, unseen []string, now time.Time) erro
 		return nil
 	}
 	if !r.own.Joined.IsZero() {
-		r.own = registry.ReplicaMark{Asked: now, Seen: now}
+		r.own = storage.ReplicaMark{Asked: now, Seen: now}
 		if err := r.renew(ctx, now); err != nil {
 			return err
 		}
@@ -269,9 +270,9 @@ func (r *Replica) renew(ctx context.Context, now time.Time) error {
 }
 
 // others reads the marks of the other replicas in the catalog.
-func (r *Replica) others(ctx context.Context) ([]registry.Named[registry.ReplicaMark], error) {
-	all, err := r.Marks.List(ctx, "", registry.MaxPage)
-	var others []registry.Named[registry.ReplicaMark]
+func (r *Replica) others(ctx context.Context) ([]registry.Named[storage.ReplicaMark], error) {
+	all, err := r.Marks.List(ctx, "", storage.MaxPage)
+	var others []registry.Named[storage.ReplicaMark]
 	for _, one := range all {
 		if one.Name != r.Name {
 			others = append(others, one)
@@ -282,7 +283,7 @@ func (r *Replica) others(ctx context.Context) ([]registry.Named[registry.Replica
 
 // unseen reads the marks with the content and names the replicas whose marks are missing. It
 // forgets replicas that were lost long ago.
-func (r *Replica) unseen(ctx context.Context, others []registry.Named[registry.ReplicaMark], now time.Time) ([]string, error) {
+func (r *Replica) unseen(ctx context.Context, others []registry.Named[storage.ReplicaMark], now time.Time) ([]string, error) {
 	inContent := make(map[string]time.Time)
 	for _, other := range others {
 		var err error
@@ -303,7 +304,7 @@ func (r *Replica) unseen(ctx context.Context, others []registry.Named[registry.R
 	}
 	left, err := r.others(ctx) // a replica that stopped meanwhile deleted its mark in the catalog first
 	return slices.DeleteFunc(missing, func(name string) bool {
-		return !slices.ContainsFunc(left, func(other registry.Named[registry.ReplicaMark]) bool { return other.Name == name })
+		return !slices.ContainsFunc(left, func(other registry.Named[storage.ReplicaMark]) bool { return other.Name == name })
 	}), err
 }
 

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // A place keeps the marks of replicas.
@@ -21,7 +22,7 @@ func TestReplicaPlace(t *testing.T) {
 	for name, root := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			place, ok := root(t)("content").marks.(registry.ReplicaPlace)
+			place, ok := root(t)("content").marks.(storage.ReplicaPlace)
 			if !ok {
 				t.Fatal("the place keeps no marks of replicas")
 			}
@@ -34,7 +35,7 @@ func TestReplicaPlace(t *testing.T) {
 type replicas struct {
 	t     *testing.T
 	db    *mem.DB
-	marks registry.ReplicaMarks
+	marks storage.ReplicaMarks
 }
 
 // running is a replica until stop is called. kill ends it without a word.
@@ -86,7 +87,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r replicas, dir string)) {
 	synctest.Test(t, func(t *testing.T) {
 		db := mem.New()
 		db.Now = time.Now
-		test(t, replicas{t, db, mem.NewTable[registry.ReplicaMark]()}, dir)
+		test(t, replicas{t, db, mem.NewTable[storage.ReplicaMark]()}, dir)
 	})
 }
 
@@ -106,7 +107,7 @@ func TestReplicasTogether(t *testing.T) {
 		for range 10 {
 			r.want(one.Replica, true)
 			r.want(two.Replica, true)
-			time.Sleep(registry.MarkInterval)
+			time.Sleep(storage.MarkInterval)
 		}
 		one.stop()
 		three := r.start("three", dir)
@@ -129,7 +130,7 @@ func TestReplicaOnCopy(t *testing.T) {
 		for range 10 {
 			r.want(one.Replica, true)
 			r.want(two.Replica, false)
-			time.Sleep(registry.MarkInterval)
+			time.Sleep(storage.MarkInterval)
 		}
 		one.stop()
 		time.Sleep(2 * time.Second)
@@ -146,13 +147,13 @@ func TestReplicaOnRefreshedCopy(t *testing.T) {
 		to := copyOfDir(t, dir)
 		two := r.start("two", to)
 		for range 10 {
-			time.Sleep(registry.MarkInterval / 2)
+			time.Sleep(storage.MarkInterval / 2)
 			text, err := os.ReadFile(filepath.Join(dir, "replicas", "one"))
 			must(t, err)
 			must(t, os.WriteFile(filepath.Join(to, "replicas", "one"), text, 0o600))
 			synctest.Wait()
 			r.want(two.Replica, false)
-			time.Sleep(registry.MarkInterval / 2)
+			time.Sleep(storage.MarkInterval / 2)
 		}
 		r.want(one.Replica, true)
 		one.stop()
@@ -172,11 +173,11 @@ func TestReplicaLost(t *testing.T) {
 		r.want(stale.Replica, false)
 		next := r.start("next", dir)
 		r.want(next.Replica, true)
-		if took := time.Since(began); took > 4*registry.MarkPatience {
+		if took := time.Since(began); took > 4*storage.MarkPatience {
 			t.Errorf("the next replica joined after %v", took)
 		}
 		next.stop()
-		time.Sleep(registry.MarkLease)
+		time.Sleep(storage.MarkLease)
 		r.want(stale.Replica, true)
 		stale.stop()
 	})
@@ -197,7 +198,7 @@ func TestReplicasBeginTogether(t *testing.T) {
 			if both[0].Check() == nil && both[1].Check() == nil {
 				t.Error("both may write, on different directories")
 			}
-			time.Sleep(registry.MarkInterval)
+			time.Sleep(storage.MarkInterval)
 		}
 		both[0].stop()
 		both[1].stop()
@@ -212,7 +213,7 @@ func TestReplicaWithoutMarks(t *testing.T) {
 		folder := filepath.Join(dir, "replicas")
 		must(t, os.Rename(folder, folder+".away"))
 		must(t, os.WriteFile(folder, nil, 0o600)) // a file where the folder was
-		time.Sleep(registry.MarkLease + 2*time.Second)
+		time.Sleep(storage.MarkLease + 2*time.Second)
 		r.want(one.Replica, false)
 		must(t, os.Remove(folder))
 		must(t, os.Rename(folder+".away", folder))

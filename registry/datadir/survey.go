@@ -5,6 +5,8 @@ import (
 	"iter"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -16,17 +18,17 @@ const (
 // Names lists the content that a catalog refers to.
 type Names interface {
 	Repositories(ctx context.Context) ([]string, error)
-	Records(ctx context.Context, repository string) ([]registry.GCRecord, error)
-	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
-	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Records(ctx context.Context, repository string) ([]storage.GCRecord, error)
+	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
+	History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 }
 
 // Survey returns a function that examines a place without a mark. recorded means that the
 // directory recorded it as the place of its content before marks existed. Otherwise the place
 // is known if it has the evidence that the newest events of the catalog name, because evidence
 // is unique to a catalog and never collected. Without evidence it looks for the heads.
-func Survey(catalog Names, blobs registry.Blobs, recorded bool) func(context.Context, *registry.ContentPlace) error {
-	return func(ctx context.Context, p *registry.ContentPlace) error {
+func Survey(catalog Names, blobs storage.Blobs, recorded bool) func(context.Context, *storage.ContentPlace) error {
+	return func(ctx context.Context, p *storage.ContentPlace) error {
 		repositories, err := catalog.Repositories(ctx)
 		if err != nil {
 			return err
@@ -45,7 +47,7 @@ func Survey(catalog Names, blobs registry.Blobs, recorded bool) func(context.Con
 }
 
 // hasNamed reports whether the whole sample of a catalog is stored.
-func hasNamed(ctx context.Context, catalog Names, blobs registry.Blobs) (bool, error) {
+func hasNamed(ctx context.Context, catalog Names, blobs storage.Blobs) (bool, error) {
 	sample, err := newest(ctx, catalog)
 	if err != nil {
 		return false, err
@@ -69,7 +71,7 @@ func hasNamed(ctx context.Context, catalog Names, blobs registry.Blobs) (bool, e
 // content that an environment keeps on another registry: repositories do not hold it.
 func newest(ctx context.Context, catalog Names) ([]registry.Digest, error) {
 	s := sample{catalog: catalog, held: make(map[string]map[registry.Digest]bool)}
-	for e, err := range catalog.History(ctx, registry.HistoryQuery{Descending: true, Limit: sampledEvents}) {
+	for e, err := range catalog.History(ctx, history.HistoryQuery{Descending: true, Limit: sampledEvents}) {
 		for _, d := range e.Evidence {
 			if err == nil {
 				err = s.add(ctx, e.Environment, e.Model, d)

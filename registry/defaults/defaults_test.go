@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
@@ -18,10 +19,10 @@ import (
 func TestOverNothing(t *testing.T) {
 	t.Parallel()
 	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
-		folder := defaults.Folder[registry.Node]{Dir: filepath.Join(t.TempDir(), "none"), Read: node.ParseFile}
+		folder := defaults.Folder[artifact.Node]{Dir: filepath.Join(t.TempDir(), "none"), Read: node.ParseFile}
 		return registrytest.Tables{
-			NodeTypes: defaults.Over(mem.NewTable[registry.Node](), folder),
-			Runtimes:  defaults.Over(mem.NewTable[registry.Runtime](), defaults.Documents[registry.Runtime]{}),
+			NodeTypes: defaults.Over(mem.NewTable[artifact.Node](), folder),
+			Runtimes:  defaults.Over(mem.NewTable[artifact.Runtime](), defaults.Documents[artifact.Runtime]{}),
 		}
 	})
 }
@@ -29,7 +30,7 @@ func TestOverNothing(t *testing.T) {
 func TestOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, n := range map[string]registry.Node{"box": registrytest.Node("v1"), "a-b": registrytest.Node("v2"), "a": registrytest.Node("v2")} {
+	for name, n := range map[string]artifact.Node{"box": registrytest.Node("v1"), "a-b": registrytest.Node("v2"), "a": registrytest.Node("v2")} {
 		data, err := json.Marshal(n)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +44,7 @@ func TestOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	table := defaults.Over(mem.NewTable[registry.Node](), defaults.Folder[registry.Node]{Dir: dir, Read: node.ParseFile})
+	table := defaults.Over(mem.NewTable[artifact.Node](), defaults.Folder[artifact.Node]{Dir: dir, Read: node.ParseFile})
 	for name, level := range map[string]string{"big": "v4", "box": "v3"} {
 		if err := table.Put(t.Context(), name, registrytest.Node(level)); err != nil {
 			t.Fatal(err)
@@ -86,7 +87,7 @@ func TestFolderRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "broken.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder := defaults.Folder[registry.Node]{Dir: filepath.Join(dir, "."), Read: node.ParseFile}
+	folder := defaults.Folder[artifact.Node]{Dir: filepath.Join(dir, "."), Read: node.ParseFile}
 	for name, code := range map[string]registry.Code{
 		"broken": registry.CodeInternal, "none": registry.CodeNotFound, "../broken": registry.CodeInvalid,
 		"a/b": registry.CodeNotFound, "": registry.CodeInvalid, ".x": registry.CodeInvalid, "a\x00": registry.CodeInvalid,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Folder is a source of the documents in a folder, each in NAME.json. It reads the files anew
@@ -20,10 +21,10 @@ type Folder[T any] struct {
 	Read func(path string) (T, error)
 }
 
-// Get reads a file. It says to the [registry.Instant] of ctx that what it read is not of the catalog.
+// Get reads a file. It says to the [storage.Instant] of ctx that what it read is not of the catalog.
 func (f Folder[T]) Get(ctx context.Context, name string) (T, error) {
 	var none T
-	registry.InstantOf(ctx).Leave()
+	storage.InstantOf(ctx).Leave()
 	if err := registry.ValidateName(name); err != nil {
 		return none, err
 	}

@@ -1,15 +1,15 @@
 package defaults
 
-import "mlpromote.dev/mlpromote/registry"
+import "mlpromote.dev/mlpromote/registry/artifact"
 
 // Runtimes returns the runtime documents of known serving containers. They have only the
 // versions that the vendors publish. "mlpromote node describe", run inside a container, reports
 // all of its versions. Source: triton-inference-server/server,
 // docs/introduction/compatibility.md.
-func Runtimes() Source[registry.Runtime] {
-	known := make(Documents[registry.Runtime])
+func Runtimes() Source[artifact.Runtime] {
+	known := make(Documents[artifact.Runtime])
 	add := func(name string, runtimes map[string]string) {
-		known[name] = registry.Runtime{V: 1, Name: name, Runtimes: runtimes}
+		known[name] = artifact.Runtime{V: 1, Name: name, Runtimes: runtimes}
 	}
 	const image = "nvcr.io/nvidia/tritonserver:"
 	for release, onnxruntime := range tritonONNXRuntime() {

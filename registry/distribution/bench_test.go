@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // benchBytes is the size of the blob of all benchmarks here; compare them with each other.
@@ -65,11 +66,11 @@ func BenchmarkPull(b *testing.B) {
 
 // unversioned is a store that cannot tell whether bytes were changed, so each pull hashes
 // them.
-type unversioned struct{ registry.Blobs }
+type unversioned struct{ storage.Blobs }
 
-func (u unversioned) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (u unversioned) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	blob, size, err := u.Blobs.Open(ctx, d)
-	return struct{ registry.Blob }{blob}, size, err
+	return struct{ storage.Blob }{blob}, size, err
 }
 
 // BenchmarkPullRatio compares three kinds of pulls from files, in turns: by

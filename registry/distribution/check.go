@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Media types whose references are checked. Others are stored unchecked.
@@ -50,19 +52,19 @@ func (h *handler) checkManifest(
 	ctx context.Context,
 	repository, contentType string,
 	raw []byte,
-) (registry.Manifest, error) {
+) (storage.Manifest, error) {
 	mediaType, err := mediaTypeOf(contentType, raw)
 	if err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
-	derived, err := registry.DeriveManifest(mediaType, raw)
+	derived, err := artifact.DeriveManifest(mediaType, raw)
 	if err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
 	if err := h.checkReferences(ctx, repository, mediaType, raw); err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
-	return registry.Manifest{MediaType: mediaType, Size: int64(len(raw)), Derived: derived}, nil
+	return storage.Manifest{MediaType: mediaType, Size: int64(len(raw)), Derived: derived}, nil
 }
 
 // mediaTypeOf returns the media type of a manifest. Content-Type, without parameters, and the

@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 // checked hashes content while it is read from beginning to end. After a seek it does not check
 // the content, since a part has no digest.
 type checked struct {
-	registry.Blob
+	storage.Blob
 	want registry.Digest
 	size int64
 
@@ -38,7 +39,7 @@ type checked struct {
 	err  error     // sticky; io.EOF: all of it matches the digest
 }
 
-func newChecked(blob registry.Blob, d registry.Digest, size int64) *checked {
+func newChecked(blob storage.Blob, d registry.Digest, size int64) *checked {
 	return &checked{Blob: blob, want: d, size: size, sum: d.Algorithm().Hash()}
 }
 
@@ -137,7 +138,7 @@ func (h *handler) isRight(d registry.Digest, version string) {
 
 // versionOf changes with the bytes of stored content. It is the time and size of a file, or
 // the version that a store reports. It is "" if neither is known.
-func versionOf(blob registry.Blob) string {
+func versionOf(blob storage.Blob) string {
 	switch b := blob.(type) {
 	case interface{ Version() string }:
 		return b.Version()

@@ -9,14 +9,15 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config configures a handler.
 type Config struct {
-	Blobs   registry.Blobs             // required
-	Refs    registry.RepositoryRecords // required
-	Deleter registry.Deleter           // required; over the same names as Refs
-	Uploads registry.Uploads           // required; they store into Blobs
+	Blobs   storage.Blobs             // required
+	Refs    storage.RepositoryRecords // required
+	Deleter storage.Deleter           // required; over the same names as Refs
+	Uploads storage.Uploads           // required; they store into Blobs
 
 	// Authorize checks whether the caller, which is in ctx, may have access; nil means yes. It is
 	// called before any lookup. Its error code selects the status: CodeUnauthenticated is 401,
@@ -44,13 +45,13 @@ type Config struct {
 	// MaxUploads limits the uploads in progress per principal; 0 means no limit. UploadCounts
 	// counts them and is required with a limit.
 	MaxUploads   int
-	UploadCounts registry.UploadCounts
+	UploadCounts storage.UploadCounts
 
 	// MaxReferrers limits the manifests that a principal may push for one subject; 0 means no
 	// limit. ReferrerCounts counts them and is required with a limit. Callers without a name are
 	// not limited. Concurrent pushes may exceed the limit by their number.
 	MaxReferrers   int
-	ReferrerCounts registry.ReferrerCounts
+	ReferrerCounts storage.ReferrerCounts
 
 	// Challenge returns the WWW-Authenticate header of a 401, for the required access; nil means
 	// Basic.

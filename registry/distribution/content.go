@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // content sends stored bytes: all, a range, or only the headers. It closes the blob. The digest
@@ -19,7 +20,7 @@ import (
 func (h *handler) content(
 	w http.ResponseWriter,
 	r *http.Request,
-	blob registry.Blob,
+	blob storage.Blob,
 	d registry.Digest,
 	size int64,
 	mediaType string,
@@ -67,7 +68,7 @@ func (h *handler) breakOff(ctx context.Context, d registry.Digest, err error) {
 
 // openSmall opens content. It reads and verifies small content completely, so that damage is
 // found before the response begins. Errors: as readSmall.
-func (h *handler) openSmall(ctx context.Context, d registry.Digest, size int64) (registry.Blob, error) {
+func (h *handler) openSmall(ctx context.Context, d registry.Digest, size int64) (storage.Blob, error) {
 	if size > smallManifest {
 		return h.open(ctx, d, size)
 	}
@@ -99,7 +100,7 @@ func (h *handler) readSmall(ctx context.Context, d registry.Digest, size int64) 
 
 // open opens content that has a record. If the bytes are missing or truncated, it logs that and
 // returns CodeNotFound. A client that checks before it pushes then repairs the damage.
-func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (registry.Blob, error) {
+func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (storage.Blob, error) {
 	blob, have, err := h.Blobs.Open(ctx, d)
 	if err == nil && have == size {
 		return blob, nil

@@ -67,8 +67,10 @@ func TestDeleteBlob(t *testing.T) {
 type keeper struct{}
 
 func (keeper) DeleteManifest(context.Context, string, registry.Digest) error { return errKept() }
-func (keeper) DeleteTag(context.Context, string, string) error               { return errKept() }
-func (keeper) RemoveBlob(context.Context, string, registry.Digest) error     { return errKept() }
+
+func (keeper) DeleteTag(context.Context, string, string) error { return errKept() }
+
+func (keeper) RemoveBlob(context.Context, string, registry.Digest) error { return errKept() }
 
 func errKept() error { return registry.Errorf(registry.CodePolicy, "it belongs to a release") }
 

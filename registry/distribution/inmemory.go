@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -24,7 +25,7 @@ func (inMemory) Close() error { return nil }
 
 // openManifest opens the bytes of a manifest whose record was just read. It caches frequently
 // used manifests in memory and verifies their digest. Errors: as readSmall.
-func (h *handler) openManifest(ctx context.Context, m registry.Manifest) (registry.Blob, error) {
+func (h *handler) openManifest(ctx context.Context, m storage.Manifest) (storage.Blob, error) {
 	if m.Size > smallManifest {
 		return h.open(ctx, m.Digest, m.Size)
 	}
@@ -39,7 +40,7 @@ func (h *handler) openManifest(ctx context.Context, m registry.Manifest) (regist
 	return inMemory{bytes.NewReader(raw)}, nil
 }
 
-func (h *handler) readManifestBytes(ctx context.Context, m registry.Manifest) ([]byte, error) {
+func (h *handler) readManifestBytes(ctx context.Context, m storage.Manifest) ([]byte, error) {
 	raw, err := h.readSmall(ctx, m.Digest, m.Size)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "manifest: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request) error {
@@ -30,7 +31,7 @@ func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request
 }
 
 // findManifest returns the record that a tag or digest names.
-func (h *handler) findManifest(ctx context.Context, at request) (registry.Manifest, error) {
+func (h *handler) findManifest(ctx context.Context, at request) (storage.Manifest, error) {
 	var d registry.Digest
 	var err error
 	switch {
@@ -42,7 +43,7 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 		err = problemf(404, codeManifestUnknown, "tag %q does not exist", at.last)
 	}
 	if err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
 	return h.Refs.Manifest(ctx, at.repository, d)
 }
@@ -147,7 +148,7 @@ func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, 
 
 // mayRefer refuses another referrer of a subject if the principal has pushed the maximum,
 // because every promotion reads all of them. An existing referrer may be pushed again.
-func (h *handler) mayRefer(ctx context.Context, repository string, m registry.Manifest) error {
+func (h *handler) mayRefer(ctx context.Context, repository string, m storage.Manifest) error {
 	if m.Derived.Subject == "" || h.MaxReferrers == 0 || m.Pusher == "" {
 		return nil
 	}
@@ -172,7 +173,7 @@ func (h *handler) mayRefer(ctx context.Context, repository string, m registry.Ma
 func (h *handler) storeManifest(
 	ctx context.Context,
 	repository string,
-	m registry.Manifest,
+	m storage.Manifest,
 	raw []byte,
 	tags []string,
 ) error {

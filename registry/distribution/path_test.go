@@ -10,8 +10,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Components of a repository may be called as endpoints are.
@@ -98,7 +98,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, method uint8, path, query, span, contentType string, body []byte) {
 		c := memory(t)
-		if _, err := c.Uploads.Begin(t.Context(), registry.UploadOwner{Repository: "a"}); err != nil {
+		if _, err := c.Uploads.Begin(t.Context(), storage.UploadOwner{Repository: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		h, err := distribution.New(c)

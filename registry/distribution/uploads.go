@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // beginUpload starts an upload, unless a mount or a single request with the whole blob makes it
@@ -170,8 +171,8 @@ func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d r
 }
 
 // owner returns the owner of the uploads of a request.
-func (h *handler) owner(ctx context.Context, at request) registry.UploadOwner {
-	return registry.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
+func (h *handler) owner(ctx context.Context, at request) storage.UploadOwner {
+	return storage.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
 }
 
 // location returns the URL of an upload.

@@ -3,13 +3,15 @@ package environments
 import (
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // approvals is the rule of an environment: a number, or a number and groups.
 type approvals struct {
-	registry.ApprovalRule
+	policy.ApprovalRule
 }
 
 // writtenApprovals is the long form.
@@ -35,19 +37,19 @@ type person struct {
 	Keys    []string `yaml:"keys"`
 }
 
-func (a *attested) rule() *registry.AttestedRule {
+func (a *attested) rule() *policy.AttestedRule {
 	if a == nil {
 		return nil
 	}
-	rule := &registry.AttestedRule{Max: a.Max, Accepts: a.Accepts}
+	rule := &policy.AttestedRule{Max: a.Max, Accepts: a.Accepts}
 	for _, p := range a.People {
-		rule.People = append(rule.People, registry.ListedPerson(p))
+		rule.People = append(rule.People, policy.ListedPerson(p))
 	}
 	return rule
 }
 
 // groups is a mapping that keeps the order of its keys.
-type groups []registry.ApproverGroup
+type groups []policy.ApproverGroup
 
 // writtenGroup is the value of one name in the mapping.
 type writtenGroup struct {
@@ -91,7 +93,7 @@ func (gs *groups) DecodeYAML(n *strictyaml.Node) {
 	for _, e := range n.Entries() {
 		written := writtenGroup{}
 		e.Value.Decode(&written)
-		g := registry.ApproverGroup{Name: e.Key, Count: 1, Keys: written.Keys}
+		g := policy.ApproverGroup{Name: e.Key, Count: 1, Keys: written.Keys}
 		if written.Count != nil {
 			g.Count = *written.Count
 		}
@@ -101,7 +103,7 @@ func (gs *groups) DecodeYAML(n *strictyaml.Node) {
 
 // checkApprovals reports rules that cannot be met, and keys of groups that cannot approve. It removes the rules that
 // cannot be met, so that they are reported once.
-func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
+func checkApprovals(doc *strictyaml.Document, es policy.Environments) {
 	for i, e := range es.List {
 		for _, key := range doc.At("environments").Entries()[i].Value.Entries() {
 			if key.Key != "approvals" {
@@ -109,7 +111,7 @@ func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
 			}
 			if err := e.Approvals.Validate(); err != nil {
 				key.Value.Problemf("%s", err)
-				es.List[i].Approvals = registry.ApprovalRule{}
+				es.List[i].Approvals = policy.ApprovalRule{}
 			} else if e.Approvals.Count == 0 {
 				key.Value.Problemf("approvals: count 0 asks for nothing: remove the key")
 			}
@@ -119,7 +121,7 @@ func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
 				if !approves(es, e, key) {
 					doc.At("environments", e.Name, "approvals", "groups", g.Name, "keys", j).Problemf(
 						"key %s of group %s is not trusted as %s for %s: add it to trust:, or remove it here",
-						key, g.Name, registry.RoleApprover, resourceScheme+es.Registry+"/"+e.Name+"/")
+						key, g.Name, evidence.RoleApprover, resourceScheme+es.Registry+"/"+e.Name+"/")
 				}
 			}
 		}
@@ -128,13 +130,13 @@ func checkApprovals(doc *strictyaml.Document, es registry.Environments) {
 }
 
 // checkAttested reports keys of people that are in no trust entry: they would link a person with nothing.
-func checkAttested(doc *strictyaml.Document, es registry.Environments, e registry.Environment) {
+func checkAttested(doc *strictyaml.Document, es policy.Environments, e policy.Environment) {
 	if e.Approvals.Attested == nil {
 		return
 	}
 	for i, p := range e.Approvals.Attested.People {
 		for j, key := range p.Keys {
-			if !slices.ContainsFunc(es.Trust, func(t registry.TrustEntry) bool { return t.Key == key }) {
+			if !slices.ContainsFunc(es.Trust, func(t trust.TrustEntry) bool { return t.Key == key }) {
 				doc.At("environments", e.Name, "approvals", "attested", "people", i, "keys", j).Problemf(
 					"key %s is in no entry of trust:: want a path as trust has it", key)
 			}
@@ -144,8 +146,8 @@ func checkAttested(doc *strictyaml.Document, es registry.Environments, e registr
 
 // approves reports whether a key is trusted as approver for an environment, or for a part of it. Also
 // a retired or revoked key is: what it approved before may count.
-func approves(es registry.Environments, e registry.Environment, key string) bool {
-	return slices.ContainsFunc(es.Trust, func(t registry.TrustEntry) bool {
-		return t.Key == key && slices.Contains(t.Grants(), registry.RoleApprover) && t.Reaches(resourceScheme+es.Registry+"/"+e.Name)
+func approves(es policy.Environments, e policy.Environment, key string) bool {
+	return slices.ContainsFunc(es.Trust, func(t trust.TrustEntry) bool {
+		return t.Key == key && slices.Contains(t.Grants(), evidence.RoleApprover) && t.Reaches(resourceScheme+es.Registry+"/"+e.Name)
 	})
 }

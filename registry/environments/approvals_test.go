@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // withApprovals is a file whose prod has a rule, in line 5 from column 16.
@@ -27,19 +27,19 @@ trust:
 func TestApprovalsRead(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	group := func(name string, count int, keys ...string) registry.ApproverGroup {
-		return registry.ApproverGroup{Name: name, Count: count, Keys: keys}
+	group := func(name string, count int, keys ...string) policy.ApproverGroup {
+		return policy.ApproverGroup{Name: name, Count: count, Keys: keys}
 	}
-	for rule, want := range map[string]registry.ApprovalRule{
+	for rule, want := range map[string]policy.ApprovalRule{
 		"1":   {Count: 1},
 		"100": {Count: 100},
-		"{groups: {z: {keys: [a.pub]}, b: {keys: [b.pub, c.pub], count: 2}}}": {Count: 3, Groups: []registry.ApproverGroup{group("z", 1, "a.pub"), group("b", 2, "b.pub", "c.pub")}},
-		"{count: 5, groups: {z: {keys: [a.pub]}}}":                            {Count: 5, Groups: []registry.ApproverGroup{group("z", 1, "a.pub")}},
-		"{count: 2, attested: {max: 1, people: [{token: jane, keys: [a.pub]}]}}": {Count: 2, Attested: &registry.AttestedRule{Max: 1,
-			People: []registry.ListedPerson{{Token: "jane", Keys: []string{"a.pub"}}}}},
+		"{groups: {z: {keys: [a.pub]}, b: {keys: [b.pub, c.pub], count: 2}}}": {Count: 3, Groups: []policy.ApproverGroup{group("z", 1, "a.pub"), group("b", 2, "b.pub", "c.pub")}},
+		"{count: 5, groups: {z: {keys: [a.pub]}}}":                            {Count: 5, Groups: []policy.ApproverGroup{group("z", 1, "a.pub")}},
+		"{count: 2, attested: {max: 1, people: [{token: jane, keys: [a.pub]}]}}": {Count: 2, Attested: &policy.AttestedRule{Max: 1,
+			People: []policy.ListedPerson{{Token: "jane", Keys: []string{"a.pub"}}}}},
 		`{groups: {z: {keys: [a.pub]}}, attested: {max: 1, accepts: true, people: [{issuer: "https://id.example.com", subject: "248289", group: z}]}}`: {Count: 1,
-			Groups: []registry.ApproverGroup{group("z", 1, "a.pub")}, Attested: &registry.AttestedRule{Max: 1, Accepts: true,
-				People: []registry.ListedPerson{{Issuer: "https://id.example.com", Subject: "248289", Group: "z"}}}},
+			Groups: []policy.ApproverGroup{group("z", 1, "a.pub")}, Attested: &policy.AttestedRule{Max: 1, Accepts: true,
+				People: []policy.ListedPerson{{Issuer: "https://id.example.com", Subject: "248289", Group: "z"}}}},
 	} {
 		text := withApprovals("version: 1\n", rule)
 		got, err := environments.Parse("environments.yaml", []byte(text))
@@ -108,7 +108,7 @@ func TestApprovalsProblems(t *testing.T) {
 			`12:25 the role "attester" goes with no other: give the service's attester a key of its own`, false},
 		"an attester in two entries": {withApprovals(v1, "1") + "  - {key: a.pub, roles: [attester], resources: [\"oci://local/\"]}\n",
 			`12:11 key a.pub has the role "attester" in one entry and another role in another: give the service's attester a key of its own`, true},
-		"without from": {"version: 1\nregistry: local\nenvironments:\n  staging: {approvals: 1}\n" + trust,
+		"without from": {"version: 1\nregistry: local\nenvironments:\n  staging: {approvals: 1}\n" + trustYAML,
 			"4:3 environment staging: approvals has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {

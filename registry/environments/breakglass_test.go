@@ -14,7 +14,7 @@ func TestBreakGlass(t *testing.T) {
 	const v1, can = "version: 1\n", "want some of parity, recorded-cases, accuracy, ceilings, no-looser, compatible-interface, " +
 		"reproducible-bytes, reproducible-semantic, reports, coverage, approvals, no-freeze"
 	with := func(version, list string) string {
-		return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, break-glass: " + list + "}\n" + trust
+		return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, break-glass: " + list + "}\n" + trustYAML
 	}
 	for name, c := range map[string]struct {
 		text, want string
@@ -24,7 +24,7 @@ func TestBreakGlass(t *testing.T) {
 		"a signature":  {with(v1, "[signature]"), `5:3 environment prod: break-glass: requirement "signature" cannot be skipped: ` + can, false},
 		"a quarantine": {with(v1, "[no-quarantine]"), `5:3 environment prod: break-glass: requirement "no-quarantine" cannot be skipped: ` + can, false},
 		"twice":        {with(v1, "[parity, parity]"), `5:3 environment prod: break-glass: requirement "parity": listed twice`, false},
-		"where builds go": {v1 + "registry: local\nenvironments:\n  staging: {break-glass: [parity]}\n" + trust,
+		"where builds go": {v1 + "registry: local\nenvironments:\n  staging: {break-glass: [parity]}\n" + trustYAML,
 			"4:3 environment staging: break-glass has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {

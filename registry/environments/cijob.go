@@ -1,7 +1,7 @@
 package environments
 
 import (
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -11,11 +11,11 @@ type ciJob struct {
 	Claims jobClaims `yaml:"claims,required"`
 }
 
-func (j *ciJob) rule() *registry.CIJob {
+func (j *ciJob) rule() *policy.CIJob {
 	if j == nil {
 		return nil
 	}
-	return &registry.CIJob{Issuer: j.Issuer, Claims: j.Claims}
+	return &policy.CIJob{Issuer: j.Issuer, Claims: j.Claims}
 }
 
 // jobClaims are values of claims by name.

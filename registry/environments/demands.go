@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
-	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // accuracy is what an environment requires of engines on labelled cases.
@@ -20,11 +21,11 @@ type accuracy struct {
 	Cases      digests `yaml:"cases"`
 }
 
-func (a *accuracy) requirement() *registry.AccuracyRequirement {
+func (a *accuracy) requirement() *policy.AccuracyRequirement {
 	if a == nil {
 		return nil
 	}
-	r := &registry.AccuracyRequirement{Metric: a.Metric, Min: a.Min.figure(), Max: a.Max.figure(), Cases: a.Cases}
+	r := &policy.AccuracyRequirement{Metric: a.Metric, Min: a.Min.figure(), Max: a.Max.figure(), Cases: a.Cases}
 	if a.Regression != nil {
 		r.Regression = a.Regression.Max.figure()
 	}
@@ -42,9 +43,9 @@ type (
 )
 
 // number is a number, or a percentage such as 1%.
-type number registry.Figure
+type number evidence.Figure
 
-func (n *number) figure() *registry.Figure { return (*registry.Figure)(n) }
+func (n *number) figure() *evidence.Figure { return (*evidence.Figure)(n) }
 
 // DecodeYAML reads either form.
 func (n *number) DecodeYAML(node *strictyaml.Node) {
@@ -61,7 +62,7 @@ func (n *number) DecodeYAML(node *strictyaml.Node) {
 }
 
 // ceilings are the loosest limits, by precision and figure as mlpromote.yaml spells it.
-type ceilings registry.Ceilings
+type ceilings policy.Ceilings
 
 // DecodeYAML reads the mapping.
 func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
@@ -78,7 +79,7 @@ func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
 			precision.Value.Problemf("ceilings of %s is %s: want a mapping such as {max_error: {max: 2.5}}", precision.Key, precision.Value.Kind())
 			continue
 		}
-		figures := make(map[string]registry.Figure)
+		figures := make(map[string]evidence.Figure)
 		for _, e := range precision.Value.Entries() {
 			row, ok := figure.ByKey(e.Key)
 			if !ok {
@@ -94,7 +95,7 @@ func (c *ceilings) DecodeYAML(n *strictyaml.Node) {
 }
 
 // limitOn reads the limit on a figure: {min: 12} where it must be large, else {max: 2.5}.
-func limitOn(row figure.Row, n *strictyaml.Node) *registry.Figure {
+func limitOn(row figure.Row, n *strictyaml.Node) *evidence.Figure {
 	if row.AtLeast {
 		var v atLeast
 		n.Decode(&v)

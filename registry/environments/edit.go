@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // timeLayout is how a file writes a time.
@@ -18,7 +21,7 @@ const timeLayout = "2006-01-02T15:04:05Z"
 // AddTrust returns data, a file, with one more trust entry at the end of the list. It keeps every
 // other byte, and so comments and order. Messages call the file name. Errors: those of [Parse];
 // CodeInvalid for a file that has to be changed by hand.
-func AddTrust(name string, data []byte, e registry.TrustEntry) ([]byte, error) {
+func AddTrust(name string, data []byte, e trust.TrustEntry) ([]byte, error) {
 	d, err := newEdit(name, data)
 	if err != nil {
 		return nil, err
@@ -32,7 +35,7 @@ func AddTrust(name string, data []byte, e registry.TrustEntry) ([]byte, error) {
 // SetKeyState returns data, a file, with a state in every trust entry of a key; since is when the
 // key was retired or revoked. It keeps every other byte. Errors: those of [AddTrust]; CodeNotFound
 // if no entry names the key.
-func SetKeyState(name string, data []byte, key string, state registry.KeyState, since time.Time) ([]byte, error) {
+func SetKeyState(name string, data []byte, key string, state evidence.KeyState, since time.Time) ([]byte, error) {
 	d, err := newEdit(name, data)
 	if err != nil {
 		return nil, err
@@ -47,7 +50,7 @@ func SetKeyState(name string, data []byte, key string, state registry.KeyState, 
 		found = true
 		d.set(d.doc.At("trust", i), "state", string(state), "since", since.Format(timeLayout))
 		want.Trust[i].State, want.Trust[i].RetiredAt, want.Trust[i].RevokedAt = state, time.Time{}, time.Time{}
-		if state == registry.KeyRetired {
+		if state == evidence.KeyRetired {
 			want.Trust[i].RetiredAt = since
 		} else {
 			want.Trust[i].RevokedAt = since
@@ -65,7 +68,7 @@ type edit struct {
 	crlf   bool
 	lines  []string
 	doc    *strictyaml.Document
-	before registry.Environments
+	before policy.Environments
 	// changes are made at the end, last place first, so that they do not move each other.
 	changes []splice
 	failed  bool // a place was not what the tree said
@@ -96,7 +99,7 @@ func newEdit(name string, data []byte) (*edit, error) {
 
 // finish makes the changes, and checks that the file then says what it should. byHand is what to
 // write where it does not.
-func (d *edit) finish(want registry.Environments, byHand string) ([]byte, error) {
+func (d *edit) finish(want policy.Environments, byHand string) ([]byte, error) {
 	slices.SortStableFunc(d.changes, func(a, b splice) int {
 		if a.line != b.line {
 			return b.line - a.line
@@ -215,7 +218,7 @@ func (d *edit) offset(line, column int) int {
 var plainText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./@-]*$`)
 
 // entryText writes an entry as one line of YAML.
-func entryText(e registry.TrustEntry) string {
+func entryText(e trust.TrustEntry) string {
 	var parts []string
 	if e.Key != "" {
 		parts = append(parts, "key: "+quoted(e.Key))
@@ -249,7 +252,7 @@ func quoted(text string) string {
 
 // First returns the first file of a registry that had none: the default with e as its only trust
 // entry.
-func First(e registry.TrustEntry) []byte {
+func First(e trust.TrustEntry) []byte {
 	before, _, _ := strings.Cut(string(defaults), "\ntrust:")
 	return []byte(before + "\ntrust:\n  - " + entryText(e) + "\n")
 }

@@ -7,9 +7,11 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
-var added = registry.TrustEntry{Key: "keys/new.pub", Roles: []registry.Role{registry.RoleVerifier}, Resources: []string{"oci://local/staging/"}}
+var added = trust.TrustEntry{Key: "keys/new.pub", Roles: []evidence.Role{evidence.RoleVerifier}, Resources: []string{"oci://local/staging/"}}
 
 const addedText = `{key: keys/new.pub, roles: [verifier], resources: ["oci://local/staging/"]}`
 
@@ -17,7 +19,7 @@ const addedText = `{key: keys/new.pub, roles: [verifier], resources: ["oci://loc
 func TestAddApprover(t *testing.T) {
 	t.Parallel()
 	const file = "registry: local\nenvironments: {staging: {}, prod: {from: staging}}\ntrust:\n- {key: a.pub, roles: [builder], resources: [oci://local/]}\n"
-	approver := registry.TrustEntry{Key: "b.pub", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}}
+	approver := trust.TrustEntry{Key: "b.pub", Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}}
 	got, err := environments.AddTrust("environments.yaml", []byte(file), approver)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func TestSetKeyState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := environments.SetKeyState("environments.yaml", []byte(c.before), "a.pub", registry.KeyRevoked, since)
+			got, err := environments.SetKeyState("environments.yaml", []byte(c.before), "a.pub", evidence.KeyRevoked, since)
 			if err != nil || string(got) != c.after {
 				t.Errorf("got %v\n%s\nwant\n%s", err, got, c.after)
 			}
@@ -97,8 +99,8 @@ func TestEditRefuses(t *testing.T) {
 	}{
 		"a broken file": {func() ([]byte, error) { return environments.AddTrust("f", []byte("registry: [\n"), added) }, registry.CodeInvalid},
 		"an unknown role": {func() ([]byte, error) {
-			return environments.AddTrust("f", []byte(file), registry.TrustEntry{Key: "b.pub",
-				Roles: []registry.Role{"boss"}, Resources: []string{"oci://local/"}})
+			return environments.AddTrust("f", []byte(file), trust.TrustEntry{Key: "b.pub",
+				Roles: []evidence.Role{"boss"}, Resources: []string{"oci://local/"}})
 		}, registry.CodeInvalid},
 		"a comment before the bracket": {func() ([]byte, error) {
 			text := strings.Replace(file, "trust:\n- ", "trust: [\n  ", 1)
@@ -109,10 +111,10 @@ func TestEditRefuses(t *testing.T) {
 			return environments.AddTrust("f", []byte(text), added)
 		}, registry.CodeInvalid},
 		"an unknown key": {func() ([]byte, error) {
-			return environments.SetKeyState("f", []byte(file), "b.pub", registry.KeyRevoked, time.Now())
+			return environments.SetKeyState("f", []byte(file), "b.pub", evidence.KeyRevoked, time.Now())
 		}, registry.CodeNotFound},
 		"no key": {func() ([]byte, error) {
-			return environments.SetKeyState("f", []byte(file), "", registry.KeyRevoked, time.Now())
+			return environments.SetKeyState("f", []byte(file), "", evidence.KeyRevoked, time.Now())
 		}, registry.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -41,7 +42,7 @@ func Schema() []byte { return append([]byte(nil), schema...) }
 // Load reads dir/environments.yaml, or returns the default if dir has no such file. Key paths
 // stay as written: [KeyPath] resolves them. Errors: those of [Parse]; CodeInternal if the file
 // cannot be read.
-func Load(dir string) (registry.Environments, error) {
+func Load(dir string) (policy.Environments, error) {
 	es, err := LoadFile(filepath.Join(dir, File))
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return Parse("default "+File, defaults)
@@ -51,15 +52,15 @@ func Load(dir string) (registry.Environments, error) {
 
 // LoadFile reads the file at path. Errors: those of [Load]; CodeNotFound if the file does not
 // exist.
-func LoadFile(path string) (registry.Environments, error) {
+func LoadFile(path string) (policy.Environments, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return registry.Environments{}, registry.Errorf(registry.CodeNotFound, "%s: no such file", path)
+		return policy.Environments{}, registry.Errorf(registry.CodeNotFound, "%s: no such file", path)
 	case registry.HasCode(err, registry.CodeInvalid):
-		return registry.Environments{}, err
+		return policy.Environments{}, err
 	case err != nil:
-		return registry.Environments{}, registry.Errorf(registry.CodeInternal, "read %s: %w", path, err)
+		return policy.Environments{}, registry.Errorf(registry.CodeInternal, "read %s: %w", path, err)
 	}
 	return Parse(path, data)
 }
@@ -74,16 +75,16 @@ func KeyPath(dir, key string) string {
 }
 
 // Parse parses a file. Messages call it name. The environments keep their order, a protected
-// environment without require gets [registry.DefaultRequire], and Digest is that of data.
+// environment without require gets [policy.DefaultRequire], and Digest is that of data.
 // Errors: CodeInvalid with line and column.
-func Parse(name string, data []byte) (registry.Environments, error) {
+func Parse(name string, data []byte) (policy.Environments, error) {
 	var f file
 	doc, err := strictyaml.Decode(name, data, &f)
 	if err != nil {
-		return registry.Environments{}, err
+		return policy.Environments{}, err
 	}
 	checkVersion(doc, f.Version)
-	es := registry.Environments{
+	es := policy.Environments{
 		Registry: f.Registry, List: f.Environments,
 		Trust: checkTrust(doc, f.Trust), Roots: checkRoots(doc, f.Roots), Digest: digest.FromBytes(data),
 	}
@@ -112,7 +113,7 @@ type file struct {
 }
 
 // chain is a mapping that keeps the order of its keys.
-type chain []registry.Environment
+type chain []policy.Environment
 
 // environment is the value of one name in the mapping.
 type environment struct {
@@ -175,8 +176,8 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 		if e.Value.Kind() != strictyaml.Null {
 			e.Value.Decode(&written)
 		}
-		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
-			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: registry.Ceilings(written.Ceilings), CIJob: written.CIJob.rule(),
+		*c = append(*c, policy.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
+			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: policy.Ceilings(written.Ceilings), CIJob: written.CIJob.rule(),
 			Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(),
 			Freeze: written.Freeze, BreakGlass: written.Break})
 	}
@@ -189,15 +190,15 @@ func (e environment) require() []string {
 	case e.Require != nil:
 		return *e.Require
 	case e.From != "":
-		return registry.DefaultRequire()
+		return policy.DefaultRequire()
 	}
 	return nil
 }
 
 // checkEnvironments adds the environments one by one, to find the one that violates the rules
-// of [registry.Environments].
-func checkEnvironments(doc *strictyaml.Document, es registry.Environments) {
-	if err := (registry.Environments{Registry: es.Registry, List: []registry.Environment{{Name: "x"}}}).Validate(); err != nil {
+// of [policy.Environments].
+func checkEnvironments(doc *strictyaml.Document, es policy.Environments) {
+	if err := (policy.Environments{Registry: es.Registry, List: []policy.Environment{{Name: "x"}}}).Validate(); err != nil {
 		doc.At("registry").Problemf("%s", err)
 		return
 	}
@@ -210,7 +211,7 @@ func checkEnvironments(doc *strictyaml.Document, es registry.Environments) {
 		if e.Protected() && len(e.Require) == 0 {
 			doc.At("environments", e.Name,
 				"require").Problemf("environment %s: require is empty, which would ask for nothing: remove the key for the default %v",
-				e.Name, registry.DefaultRequire())
+				e.Name, policy.DefaultRequire())
 			continue
 		}
 		grown := es

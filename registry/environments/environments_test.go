@@ -13,10 +13,13 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
-const trust = "trust:\n  - {key: keys/local.pub, roles: [builder], resources: [\"oci://local/\"]}\n"
+const trustYAML = "trust:\n  - {key: keys/local.pub, roles: [builder], resources: [\"oci://local/\"]}\n"
 
 // aHost is what messages want of a host.
 const aHost = "HOST[:PORT] as at the start of refs, with a '.' or a port, no scheme and no path: registry.example.com"
@@ -29,15 +32,15 @@ func TestLoadDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Environments{
+	want := policy.Environments{
 		Registry: "local",
-		List: []registry.Environment{
+		List: []policy.Environment{
 			{Name: "staging"},
 			{Name: "prod", From: "staging", Require: []string{"signature", "provenance", "parity", "recorded-cases", "no-looser", "compatible-interface"},
-				Reports: registry.ReportRule{Cases: 20}, Ceilings: got.List[1].Ceilings},
+				Reports: policy.ReportRule{Cases: 20}, Ceilings: got.List[1].Ceilings},
 		},
-		Trust: []registry.TrustEntry{{Key: "keys/local.pub",
-			Roles:     []registry.Role{registry.RoleBuilder, registry.RoleVerifier, registry.RoleApprover, registry.RolePromoter},
+		Trust: []trust.TrustEntry{{Key: "keys/local.pub",
+			Roles:     []evidence.Role{evidence.RoleBuilder, evidence.RoleVerifier, evidence.RoleApprover, evidence.RolePromoter},
 			Resources: []string{"oci://local/"}}},
 		Digest: digest.FromBytes(environments.Default()),
 	}
@@ -55,7 +58,7 @@ func TestLoadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	library := digest.FromString("library")
-	data := "registry: acme\nenvironments:\n  z-dev:\n  canary: {from: z-dev, registry: localhost}\n  a-prod: {from: canary, require: [parity, recorded-cases], registry: registry.example.com:5000, operators: [\"" + string(library) + "\"]}\n" + trust
+	data := "registry: acme\nenvironments:\n  z-dev:\n  canary: {from: z-dev, registry: localhost}\n  a-prod: {from: canary, require: [parity, recorded-cases], registry: registry.example.com:5000, operators: [\"" + string(library) + "\"]}\n" + trustYAML
 	if err := os.WriteFile(filepath.Join(dir, environments.File), []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +66,9 @@ func TestLoadFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []registry.Environment{
+	want := []policy.Environment{
 		{Name: "z-dev"},
-		{Name: "canary", From: "z-dev", Require: registry.DefaultRequire(), Registry: "localhost"},
+		{Name: "canary", From: "z-dev", Require: policy.DefaultRequire(), Registry: "localhost"},
 		{Name: "a-prod", From: "canary", Require: []string{"parity", "recorded-cases"}, Registry: "registry.example.com:5000", Operators: []registry.Digest{library}},
 	}
 	if diff := cmp.Diff(want, got.List); diff != "" {
@@ -82,29 +85,29 @@ func TestParseProblems(t *testing.T) {
 	entry := func(s string) string { return head + "trust:\n  - " + s + "\n" }
 	for _, c := range []struct{ text, want string }{
 		{"", "1:1 found nothing: want a mapping with the keys version, registry, environments, trust, roots"},
-		{"registry: local\n" + trust, `1:1 key "environments" is missing`},
+		{"registry: local\n" + trustYAML, `1:1 key "environments" is missing`},
 		{head, `1:1 key "trust" is missing`},
-		{"registry: Local\nenvironments: {staging: {}}\n" + trust, `1:11 registry "Local": want a lower-case name`},
-		{"registry: local\nenvironments: {}\n" + trust, "2:15 environments: want at least one, the first without from"},
-		{"registry: local\nenvironments: [staging]\n" + trust, "2:15 environments is a list: want a mapping from name to from and require"},
-		{"registry: local\nenvironments:\n  prod: {from: staging}\n" + trust, "3:3 environments: want at least one, the first without from"},
-		{head + "  prod: {from: stagin}\n" + trust, `4:3 environment prod: from "stagin" is not the name of an environment above it`},
-		{head + "  prod: {from: staging, require: []}\n" + trust,
+		{"registry: Local\nenvironments: {staging: {}}\n" + trustYAML, `1:11 registry "Local": want a lower-case name`},
+		{"registry: local\nenvironments: {}\n" + trustYAML, "2:15 environments: want at least one, the first without from"},
+		{"registry: local\nenvironments: [staging]\n" + trustYAML, "2:15 environments is a list: want a mapping from name to from and require"},
+		{"registry: local\nenvironments:\n  prod: {from: staging}\n" + trustYAML, "3:3 environments: want at least one, the first without from"},
+		{head + "  prod: {from: stagin}\n" + trustYAML, `4:3 environment prod: from "stagin" is not the name of an environment above it`},
+		{head + "  prod: {from: staging, require: []}\n" + trustYAML,
 			"4:34 environment prod: require is empty, which would ask for nothing: remove the key for the default [signature provenance parity]"},
-		{head + "  prod: {form: staging}\n" + trust,
+		{head + "  prod: {form: staging}\n" + trustYAML,
 			`4:10 unknown key "form" (did you mean "from"?): want from, require, registry, operators, accuracy, ceilings, ci-job, approvals, reports, coverage, freeze, break-glass`},
-		{head + "  prod: {require: [parity]}\n" + trust, "4:3 environment prod: require has no effect without from, since builds write it directly"},
-		{head + "  prod: {operators: [\"" + string(digest.FromString("")) + "\"]}\n" + trust, "4:3 environment prod: operators has no effect without from, since builds write it directly"},
-		{head + "  prod: {from: staging, operators: [liboperators.so]}\n" + trust, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},
-		{head + "  prod: {from: staging, operators: [" + string(digest.FromString("")) + "]}\n" + trust, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},
-		{head + "  prod: {from: staging, operators: all}\n" + trust, `4:36 found a single value: want a list of digests`},
-		{head + "  prod: {from: staging, operators: ['" + string(digest.FromString("")) + "', '" + string(digest.FromString("")) + "']}\n" + trust,
+		{head + "  prod: {require: [parity]}\n" + trustYAML, "4:3 environment prod: require has no effect without from, since builds write it directly"},
+		{head + "  prod: {operators: [\"" + string(digest.FromString("")) + "\"]}\n" + trustYAML, "4:3 environment prod: operators has no effect without from, since builds write it directly"},
+		{head + "  prod: {from: staging, operators: [liboperators.so]}\n" + trustYAML, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},
+		{head + "  prod: {from: staging, operators: [" + string(digest.FromString("")) + "]}\n" + trustYAML, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},
+		{head + "  prod: {from: staging, operators: all}\n" + trustYAML, `4:36 found a single value: want a list of digests`},
+		{head + "  prod: {from: staging, operators: ['" + string(digest.FromString("")) + "', '" + string(digest.FromString("")) + "']}\n" + trustYAML,
 			"4:3 environment prod: operators: " + string(digest.FromString("")) + " is listed twice"},
-		{head + "  staging: {}\n" + trust, `4:3 key "staging" is here twice: the first is in line 3`},
-		{head + "  prod: {from: staging, registry: \"\"}\n" + trust, `4:35 registry "": want ` + aHost},
-		{head + "  prod: {from: staging, registry: https://a.example}\n" + trust, `4:35 registry "https://a.example": want ` + aHost},
-		{head + "  prod: {from: staging, registry: [a.example]}\n" + trust, `4:35 registry is a list: want HOST[:PORT]`},
-		{head + "  a/b: {}\n" + trust, `4:3 environment "a/b": want a lower-case name without '/'`},
+		{head + "  staging: {}\n" + trustYAML, `4:3 key "staging" is here twice: the first is in line 3`},
+		{head + "  prod: {from: staging, registry: \"\"}\n" + trustYAML, `4:35 registry "": want ` + aHost},
+		{head + "  prod: {from: staging, registry: https://a.example}\n" + trustYAML, `4:35 registry "https://a.example": want ` + aHost},
+		{head + "  prod: {from: staging, registry: [a.example]}\n" + trustYAML, `4:35 registry is a list: want HOST[:PORT]`},
+		{head + "  a/b: {}\n" + trustYAML, `4:3 environment "a/b": want a lower-case name without '/'`},
 		{head + "trust: []\n", "4:8 trust is empty: want at least one key, because no signature can be verified without a key"},
 		{entry(`{key: "", roles: [builder], resources: ["oci://local/"]}`), "5:11 key is empty: want the path of a public key in PEM"},
 		{entry(`{roles: [builder], resources: ["oci://local/"]}`), `5:5 key "key" is missing`},
@@ -127,7 +130,7 @@ func TestParseProblems(t *testing.T) {
 func TestOperatorsIsNoRequirement(t *testing.T) {
 	t.Parallel()
 	_, err := environments.Parse("e.yaml",
-		[]byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [operators]}\n"+trust))
+		[]byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [operators]}\n"+trustYAML))
 	if got := problems(t, err); !strings.HasPrefix(got, `4:3 environment prod: requirement "operators": want one of signature, `) {
 		t.Errorf("got %s", got)
 	}
@@ -135,7 +138,7 @@ func TestOperatorsIsNoRequirement(t *testing.T) {
 
 func TestUnknownRequirement(t *testing.T) {
 	t.Parallel()
-	_, err := environments.Parse("e.yaml", []byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [party]}\n"+trust))
+	_, err := environments.Parse("e.yaml", []byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [party]}\n"+trustYAML))
 	if got := problems(t, err); !strings.HasPrefix(got, `4:3 environment prod: requirement "party": want one of signature, `) {
 		t.Errorf("got %s", got)
 	}
@@ -163,10 +166,10 @@ func TestLoadTrust(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	for text, want := range map[string]string{
-		"registry: acme\n" + trust: "",
-		"registry: ACME\n" + trust: `1:11 registry "ACME": want a lower-case name`,
-		trust:                      `1:1 key "registry" is missing`,
-		"registry: acme\nenvironments: {a: {}}\n" + trust:      `2:1 unknown key "environments": want version, registry, trust, roots, follow`,
+		"registry: acme\n" + trustYAML: "",
+		"registry: ACME\n" + trustYAML: `1:11 registry "ACME": want a lower-case name`,
+		trustYAML:                      `1:1 key "registry" is missing`,
+		"registry: acme\nenvironments: {a: {}}\n" + trustYAML:  `2:1 unknown key "environments": want version, registry, trust, roots, follow`,
 		"registry: acme\ntrust: [{key: k, resources: [\"\"]}]": `2:9 key "roles" is missing`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -209,7 +212,7 @@ func TestKeyPath(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(environments.Default())
-	f.Add([]byte("registry: a\nenvironments: {x: , y: {from: x}}\n" + trust))
+	f.Add([]byte("registry: a\nenvironments: {x: , y: {from: x}}\n" + trustYAML))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4096 {
 			return

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // freezes are windows in which nothing is promoted.
-type freezes []registry.Freeze
+type freezes []policy.Freeze
 
 // writtenFreeze is one window: between instants or, with a zone, between times of a week.
 type writtenFreeze struct {
@@ -42,8 +43,8 @@ func (fs *freezes) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-func (w writtenFreeze) freeze() (registry.Freeze, error) {
-	f := registry.Freeze{Name: w.Name}
+func (w writtenFreeze) freeze() (policy.Freeze, error) {
+	f := policy.Freeze{Name: w.Name}
 	if w.Zone == "" {
 		var problem error
 		f.From, problem = w.instant(w.From)
@@ -52,15 +53,15 @@ func (w writtenFreeze) freeze() (registry.Freeze, error) {
 		}
 		return f, problem
 	}
-	from, err := registry.ParseWeekTime(w.From)
+	from, err := policy.ParseWeekTime(w.From)
 	if err != nil {
 		return f, registry.Errorf(registry.CodeInvalid, "freeze %.40s: with zone it is weekly: %w", w.Name, err)
 	}
-	until, err := registry.ParseWeekTime(w.Until)
+	until, err := policy.ParseWeekTime(w.Until)
 	if err != nil {
 		return f, registry.Errorf(registry.CodeInvalid, "freeze %.40s: with zone it is weekly: %w", w.Name, err)
 	}
-	f.Weekly = &registry.WeeklyWindow{From: from, Until: until, Zone: w.Zone}
+	f.Weekly = &policy.WeeklyWindow{From: from, Until: until, Zone: w.Zone}
 	return f, nil
 }
 

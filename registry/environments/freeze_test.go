@@ -10,7 +10,7 @@ import (
 
 // withFreeze is a file whose prod has freezes, in line 5 from column 34.
 func withFreeze(version, freeze string) string {
-	return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, freeze: " + freeze + "}\n" + trust
+	return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, freeze: " + freeze + "}\n" + trustYAML
 }
 
 func TestFreeze(t *testing.T) {
@@ -44,7 +44,7 @@ func TestFreeze(t *testing.T) {
 			"5:34 freeze x: from and until are both Fri 18:00: want two times of a week", true},
 		"an unknown zone": {withFreeze(v1, "[{name: x, from: Fri 18:00, until: Mon 06:00, zone: Berlin}]"),
 			`5:34 freeze x: time zone "Berlin" is not known: want a name such as Europe/Berlin or UTC`, true},
-		"where builds go": {v1 + "registry: local\nenvironments:\n  staging: {freeze: [" + weekend + "]}\n" + trust,
+		"where builds go": {v1 + "registry: local\nenvironments:\n  staging: {freeze: [" + weekend + "]}\n" + trustYAML,
 			"4:3 environment staging: freeze has no effect without from, since builds write it directly", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // identity is a signer as the file describes it, by an OIDC issuer.
@@ -48,8 +49,8 @@ func (c claims) texts() map[string]string {
 }
 
 // identity reads and checks an identity.
-func (c checker) identity(written identity) *registry.Identity {
-	read := &registry.Identity{Issuer: written.Issuer, Subject: written.Subject, Claims: written.Claims.texts()}
+func (c checker) identity(written identity) *trust.Identity {
+	read := &trust.Identity{Issuer: written.Issuer, Subject: written.Subject, Claims: written.Claims.texts()}
 	if !registry.IsIssuerURL(written.Issuer) {
 		c.at("identity", "issuer").Problemf("issuer %q: want https://HOST[/PATH], as its tokens have it in iss", written.Issuer)
 	}

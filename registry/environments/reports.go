@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -16,8 +16,8 @@ type reports struct {
 	Cases     amount `yaml:"cases"`
 }
 
-func (r reports) rule() registry.ReportRule {
-	return registry.ReportRule{MaxAge: time.Duration(r.MaxAge), Verifiers: int(r.Verifiers), Cases: int(r.Cases)}
+func (r reports) rule() policy.ReportRule {
+	return policy.ReportRule{MaxAge: time.Duration(r.MaxAge), Verifiers: int(r.Verifiers), Cases: int(r.Cases)}
 }
 
 // amount is how many of something there must be; 0 where the key is absent.
@@ -55,8 +55,8 @@ func (ns *nodeTypes) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-func (c coverage) rule() registry.CoverageRule {
-	return registry.CoverageRule{NodeTypes: c.NodeTypes, Witnesses: int(c.Witnesses)}
+func (c coverage) rule() policy.CoverageRule {
+	return policy.CoverageRule{NodeTypes: c.NodeTypes, Witnesses: int(c.Witnesses)}
 }
 
 // age is a number of days, such as 90d, or a duration as Go writes it, such as 36h.

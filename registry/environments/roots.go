@@ -3,8 +3,8 @@ package environments
 import (
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // root is one file with trusted authorities as it is written.
@@ -14,10 +14,10 @@ type root struct {
 }
 
 // checkRoots reads the roots and reports their mistakes.
-func checkRoots(doc *strictyaml.Document, written []root) []registry.Root {
-	var out []registry.Root
+func checkRoots(doc *strictyaml.Document, written []root) []trust.Root {
+	var out []trust.Root
 	for i, r := range written {
-		read := registry.Root{Sigstore: r.Sigstore, Timestamps: r.Timestamps}
+		read := trust.Root{Sigstore: r.Sigstore, Timestamps: r.Timestamps}
 		if (r.Sigstore == "") == (r.Timestamps == "") || strings.ContainsRune(read.Path(), 0) {
 			doc.At("roots", i).Problemf("want sigstore: PATH of a trusted_root.json, or timestamps: PATH of a certificate chain in PEM")
 		}

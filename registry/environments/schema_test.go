@@ -11,9 +11,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/figure"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func compiled(t *testing.T) *jsonschema.Schema {
@@ -68,23 +68,23 @@ func TestSchemaAgreesWithTheReader(t *testing.T) {
 		return "version: 1\n" + head + "trust:\n  - {" + s + ", roles: [verifier], resources: [\"oci://local/\"]}\n"
 	}
 	prod := func(s string) string {
-		return "registry: local\nenvironments: {staging: null, prod: {from: staging, " + s + "}}\n" + trust
+		return "registry: local\nenvironments: {staging: null, prod: {from: staging, " + s + "}}\n" + trustYAML
 	}
 	for name, c := range map[string]struct {
 		text  string
 		valid bool
 	}{
 		"the default":                     {string(environments.Default()), true},
-		"version 1":                       {head + trust, true},
-		"version 1, explicit":             {"version: 1\n" + head + trust, true},
+		"version 1":                       {head + trustYAML, true},
+		"version 1, explicit":             {"version: 1\n" + head + trustYAML, true},
 		"every key of a trust entry":      {allTrust, true},
-		"version 2":                       {"version: 2\n" + head + trust, false},
+		"version 2":                       {"version: 2\n" + head + trustYAML, false},
 		"no trust":                        {head, false},
 		"empty trust":                     {head + "trust: []\n", false},
-		"unknown key":                     {"policy: x\n" + head + trust, false},
-		"require nothing":                 {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: []}}\n" + trust, false},
-		"unknown requirement":             {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [party]}}\n" + trust, false},
-		"a slash in a name":               {"registry: local\nenvironments: {a/b: {}}\n" + trust, false},
+		"unknown key":                     {"policy: x\n" + head + trustYAML, false},
+		"require nothing":                 {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: []}}\n" + trustYAML, false},
+		"unknown requirement":             {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [party]}}\n" + trustYAML, false},
+		"a slash in a name":               {"registry: local\nenvironments: {a/b: {}}\n" + trustYAML, false},
 		"a window":                        {entry("key: k, from: 2026-11-21T09:00:00Z, until: 2026-12-21T09:00:00Z"), true},
 		"a window of a retired key":       {entry("key: k, state: retired, since: 2026-11-21T09:00:00Z, until: 2026-12-21T09:00:00Z"), true},
 		"roots":                           {entry("key: k") + "roots: [{sigstore: a.json}, {timestamps: b.pem}]\n", true},
@@ -140,11 +140,11 @@ func TestSchemaAgreesWithTheReader(t *testing.T) {
 // The schema lists exactly the requirements that policy has.
 func TestSchemaKnowsTheRequirements(t *testing.T) {
 	t.Parallel()
-	_, known, _ := strings.Cut((registry.Policy{Require: []string{"?"}}).Validate().Error(), "want one of ")
+	_, known, _ := strings.Cut((policy.Policy{Require: []string{"?"}}).Validate().Error(), "want one of ")
 	requirements := strings.Split(known, ", ")
 	schema := compiled(t)
 	for _, name := range requirements {
-		text := "registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [" + name + "]}}\n" + trust
+		text := "registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [" + name + "]}}\n" + trustYAML
 		if err := validate(t, schema, text); err != nil {
 			t.Errorf("requirement %s: %v", name, err)
 		}

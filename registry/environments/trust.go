@@ -11,7 +11,10 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // resourceScheme begins every resource URI.
@@ -33,8 +36,8 @@ type entry struct {
 // Trust is the part of environments.yaml that a node needs: who may sign what in a registry.
 type Trust struct {
 	Registry string
-	Entries  []registry.TrustEntry
-	Roots    []registry.Root
+	Entries  []trust.TrustEntry
+	Roots    []trust.Root
 	Dir      string          // that relative key paths start from, for KeyPath
 	Digest   registry.Digest // of the file's bytes
 	// Follow is set in a file that follows the trust bundles of the registry. It has no Entries and no Roots.
@@ -85,7 +88,7 @@ func LoadTrust(path string) (Trust, error) {
 		}
 		t.Roots = checkRoots(doc, f.Roots)
 	}
-	checkEnvironments(doc, registry.Environments{Registry: f.Registry, List: []registry.Environment{{Name: "any"}}})
+	checkEnvironments(doc, policy.Environments{Registry: f.Registry, List: []policy.Environment{{Name: "any"}}})
 	return t, doc.Err()
 }
 
@@ -124,14 +127,14 @@ func readTrust(path string) ([]byte, error) {
 }
 
 // checkTrust reads the entries and reports their mistakes.
-func checkTrust(doc *strictyaml.Document, written []entry) []registry.TrustEntry {
+func checkTrust(doc *strictyaml.Document, written []entry) []trust.TrustEntry {
 	if len(written) == 0 {
 		doc.At("trust").Problemf("trust is empty: want at least one key, because no signature can be verified without a key")
 	}
-	var out []registry.TrustEntry
+	var out []trust.TrustEntry
 	for i, e := range written {
 		c := checker{doc, i}
-		read := registry.TrustEntry{Roles: c.roles(e.Roles), Resources: c.resources(e.Resources), NodeTypes: c.nodeTypes(e)}
+		read := trust.TrustEntry{Roles: c.roles(e.Roles), Resources: c.resources(e.Resources), NodeTypes: c.nodeTypes(e)}
 		c.signer(e, &read)
 		c.attester(out, read)
 		c.state(e, &read)
@@ -154,7 +157,7 @@ func (c checker) at(path ...any) *strictyaml.Node {
 }
 
 // signer reads the key or the identity of the entry.
-func (c checker) signer(e entry, into *registry.TrustEntry) {
+func (c checker) signer(e entry, into *trust.TrustEntry) {
 	switch {
 	case e.Key == nil && e.Identity == nil:
 		c.at().Problemf("key %q is missing", "key")
@@ -171,18 +174,18 @@ func (c checker) signer(e entry, into *registry.TrustEntry) {
 
 // attester refuses an attester's key with another role, and an identity: who has it speaks for other
 // people, and is listed apart.
-func (c checker) attester(earlier []registry.TrustEntry, e registry.TrustEntry) {
-	attests := func(e registry.TrustEntry) bool { return slices.Contains(e.Roles, registry.RoleAttester) }
+func (c checker) attester(earlier []trust.TrustEntry, e trust.TrustEntry) {
+	attests := func(e trust.TrustEntry) bool { return slices.Contains(e.Roles, evidence.RoleAttester) }
 	switch {
 	case attests(e) && len(e.Roles) > 1:
-		c.at("roles").Problemf("the role %q goes with no other: give the service's attester a key of its own", registry.RoleAttester)
+		c.at("roles").Problemf("the role %q goes with no other: give the service's attester a key of its own", evidence.RoleAttester)
 	case attests(e) && e.Identity != nil:
-		c.at("roles").Problemf("the role %q is for a key of the service, not for an identity", registry.RoleAttester)
+		c.at("roles").Problemf("the role %q is for a key of the service, not for an identity", evidence.RoleAttester)
 	}
 	for _, o := range earlier {
 		if e.Key != "" && o.Key == e.Key && attests(o) != attests(e) {
 			c.at("key").Problemf("key %s has the role %q in one entry and another role in another: give the service's attester a key of its own",
-				e.Key, registry.RoleAttester)
+				e.Key, evidence.RoleAttester)
 			return
 		}
 	}
@@ -200,16 +203,16 @@ func (c checker) resources(written []string) []string {
 	return written
 }
 
-func (c checker) roles(written []string) []registry.Role {
+func (c checker) roles(written []string) []evidence.Role {
 	if len(written) == 0 {
-		c.at("roles").Problemf("roles is empty: want some of %s", names(registry.KeyRoles()))
+		c.at("roles").Problemf("roles is empty: want some of %s", names(evidence.KeyRoles()))
 	}
-	var roles []registry.Role
+	var roles []evidence.Role
 	for j, name := range written {
-		role := registry.Role(name)
+		role := evidence.Role(name)
 		switch {
-		case !slices.Contains(registry.KeyRoles(), role):
-			c.at("roles", j).Problemf("unknown role %q%s: want one of %s", name, suggest(name, registry.KeyRoles()), names(registry.KeyRoles()))
+		case !slices.Contains(evidence.KeyRoles(), role):
+			c.at("roles", j).Problemf("unknown role %q%s: want one of %s", name, suggest(name, evidence.KeyRoles()), names(evidence.KeyRoles()))
 		case slices.Contains(roles, role):
 			c.at("roles", j).Problemf("role %q is here twice", name)
 		}
@@ -223,8 +226,8 @@ func (c checker) nodeTypes(e entry) []string {
 	if e.NodeTypes == nil {
 		return nil
 	}
-	if !slices.Contains(e.Roles, string(registry.RoleVerifier)) {
-		c.at("nodeTypes").Problemf("nodeTypes says whose reports count, but the entry does not have the role %q", registry.RoleVerifier)
+	if !slices.Contains(e.Roles, string(evidence.RoleVerifier)) {
+		c.at("nodeTypes").Problemf("nodeTypes says whose reports count, but the entry does not have the role %q", evidence.RoleVerifier)
 	}
 	if len(e.NodeTypes) == 0 {
 		c.at("nodeTypes").Problemf("nodeTypes is empty: remove the key to let reports of every node type count")
@@ -241,26 +244,26 @@ func (c checker) nodeTypes(e entry) []string {
 }
 
 // state reads the state of the key, and the time from which it applies.
-func (c checker) state(e entry, into *registry.TrustEntry) {
-	state := registry.KeyState(e.State)
+func (c checker) state(e entry, into *trust.TrustEntry) {
+	state := evidence.KeyState(e.State)
 	switch {
 	case !c.has("state") && !c.has("since"):
 		return
-	case !c.has("state"), state == registry.KeyTrusted && c.has("since"):
-		c.at("since").Problemf("since has no meaning for a trusted key: it belongs to the states %s and %s", registry.KeyRetired, registry.KeyRevoked)
+	case !c.has("state"), state == evidence.KeyTrusted && c.has("since"):
+		c.at("since").Problemf("since has no meaning for a trusted key: it belongs to the states %s and %s", evidence.KeyRetired, evidence.KeyRevoked)
 		return
-	case !slices.Contains(registry.KeyStates(), state):
-		c.at("state").Problemf("unknown state %q%s: want one of %s", e.State, suggest(e.State, registry.KeyStates()), names(registry.KeyStates()))
+	case !slices.Contains(evidence.KeyStates(), state):
+		c.at("state").Problemf("unknown state %q%s: want one of %s", e.State, suggest(e.State, evidence.KeyStates()), names(evidence.KeyStates()))
 		return
 	}
 	into.State = state
-	if state == registry.KeyTrusted {
+	if state == evidence.KeyTrusted {
 		return
 	}
 	since, ok := c.since(e)
 	switch {
 	case !ok:
-	case state == registry.KeyRetired:
+	case state == evidence.KeyRetired:
 		into.RetiredAt = since
 	default:
 		into.RevokedAt = since
@@ -268,7 +271,7 @@ func (c checker) state(e entry, into *registry.TrustEntry) {
 }
 
 // window reads when statements of the signer count.
-func (c checker) window(e entry, into *registry.TrustEntry) {
+func (c checker) window(e entry, into *trust.TrustEntry) {
 	bounds := []struct {
 		key, text string
 		to        *time.Time
@@ -303,7 +306,7 @@ func (c checker) since(e entry) (time.Time, bool) {
 
 // sameState refuses an entry whose key has another state in an earlier entry, because it would
 // be unclear which of them applies.
-func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry) {
+func (c checker) sameState(earlier []trust.TrustEntry, e trust.TrustEntry) {
 	for _, o := range earlier {
 		if e.Key != "" && o.Key == e.Key && !o.Window.Equal(e.Window) {
 			c.at("key").Problemf("key %s has another window in an earlier entry: want the same from and until in all entries of a key", e.Key)
@@ -319,15 +322,15 @@ func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry)
 
 // publishesAlone refuses a publisher with another role: whoever steals the key of a promoter must not
 // be able to say who is trusted.
-func (c checker) publishesAlone(earlier []registry.TrustEntry, e registry.TrustEntry) {
-	publishes := func(e registry.TrustEntry) bool { return slices.Contains(e.Roles, registry.RolePublisher) }
+func (c checker) publishesAlone(earlier []trust.TrustEntry, e trust.TrustEntry) {
+	publishes := func(e trust.TrustEntry) bool { return slices.Contains(e.Roles, evidence.RolePublisher) }
 	other := publishes(e) && (len(e.Roles) > 1 || e.Identity != nil)
 	for _, o := range earlier {
 		other = other || e.Key != "" && o.Key == e.Key && publishes(o) != publishes(e)
 	}
 	if other {
 		c.at("roles").Problemf("a %s has a key of its own, without another role: whoever takes another key must not say who is trusted",
-			registry.RolePublisher)
+			evidence.RolePublisher)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // allTrust has trust entries with every key.
@@ -39,19 +40,19 @@ func TestTrustEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	local := []string{"oci://local/"}
-	want := []registry.TrustEntry{
-		{Key: "keys/builder.pub", Roles: []registry.Role{registry.RoleBuilder}, Resources: local},
-		{Key: "keys/new.pub", State: registry.KeyTrusted, Roles: []registry.Role{registry.RoleVerifier}, Resources: local,
-			Window:    registry.Window{From: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC), Until: time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC)},
+	want := []trust.TrustEntry{
+		{Key: "keys/builder.pub", Roles: []evidence.Role{evidence.RoleBuilder}, Resources: local},
+		{Key: "keys/new.pub", State: evidence.KeyTrusted, Roles: []evidence.Role{evidence.RoleVerifier}, Resources: local,
+			Window:    evidence.Window{From: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC), Until: time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC)},
 			NodeTypes: []string{"g6.xlarge", "c7i/large"}},
-		{Key: "keys/old.pub", State: registry.KeyRetired, RetiredAt: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC),
-			Roles: []registry.Role{registry.RoleVerifier, registry.RoleApprover}, Resources: local},
-		{Key: "keys/lost.pub", State: registry.KeyRevoked, RevokedAt: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
-			Roles: []registry.Role{registry.RolePromoter}, Resources: []string{"oci://local/prod/"}},
-		{Identity: &registry.Identity{
+		{Key: "keys/old.pub", State: evidence.KeyRetired, RetiredAt: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC),
+			Roles: []evidence.Role{evidence.RoleVerifier, evidence.RoleApprover}, Resources: local},
+		{Key: "keys/lost.pub", State: evidence.KeyRevoked, RevokedAt: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
+			Roles: []evidence.Role{evidence.RolePromoter}, Resources: []string{"oci://local/prod/"}},
+		{Identity: &trust.Identity{
 			Issuer: "https://token.actions.githubusercontent.com", Subject: "repo:acme/vision:environment:production",
 			Claims: map[string]string{"repository_id": "1", "job_workflow_ref": "acme/ci/.github/workflows/build.yml@refs/heads/main"},
-		}, Roles: []registry.Role{registry.RoleBuilder}, Resources: []string{"oci://local/staging/"}},
+		}, Roles: []evidence.Role{evidence.RoleBuilder}, Resources: []string{"oci://local/staging/"}},
 	}
 	if diff := cmp.Diff(want, got.Trust); diff != "" {
 		t.Error(diff)
@@ -61,7 +62,7 @@ func TestTrustEntries(t *testing.T) {
 // A file without a version means the same as one with version 1.
 func TestFileVersion(t *testing.T) {
 	t.Parallel()
-	text := "registry: local\nenvironments: {staging: {}}\n" + trust
+	text := "registry: local\nenvironments: {staging: {}}\n" + trustYAML
 	without, err := environments.Parse("environments.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestLoadTrustFollows(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"follows": {v1 + "follow: {publishers: [keys/a.pub, /b.pub], state: state}\n", ""},
 		"neither": {v1, `1:1 key "trust" is missing, or "follow"`},
-		"both":    {v1 + "follow: {publishers: [a.pub], state: s}\n" + trust, "4:1 trust stands beside follow: want one of them, since trust comes with the bundles that are followed"},
+		"both":    {v1 + "follow: {publishers: [a.pub], state: s}\n" + trustYAML, "4:1 trust stands beside follow: want one of them, since trust comes with the bundles that are followed"},
 		"roots too": {v1 + "follow: {publishers: [a.pub], state: s}\nroots: [{sigstore: x}]\n",
 			"4:1 roots stands beside follow: want one of them, since trust comes with the bundles that are followed"},
 		"nobody":         {v1 + "follow: {publishers: [], state: s}\n", "3:22 publishers is empty: want the path of the public key of a publisher"},

@@ -10,8 +10,10 @@ import (
 	"path"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 )
 
 // Open returns content by its digest.
-type Open func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
+type Open func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
 
 // File is a file of a part.
 type File struct {
@@ -83,7 +85,7 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 	if g.inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")
 	}
-	caller, _ := registry.PrincipalOf(ctx)
+	caller, _ := storage.PrincipalOf(ctx)
 	done, err := g.turns.take(ctx, caller.Name)
 	if err != nil {
 		return err
@@ -97,14 +99,14 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 }
 
 // part inspects every file of a part, and files with the same bytes once.
-func (g *Gate) part(ctx context.Context, part registry.FetchedPart) error {
+func (g *Gate) part(ctx context.Context, part storage.FetchedPart) error {
 	sizes := make(map[string]int64, len(part.Files))
 	for _, f := range part.Files {
 		sizes[f.Path] = f.Size
 	}
 	left := int64(maxRead)
 	for _, f := range part.Files {
-		native := part.Engine.NativeCode || f.Kind == registry.FileCode
+		native := part.Engine.NativeCode || f.Kind == artifact.FileCode
 		if g.hasPassed(f.Digest, native) {
 			continue
 		}

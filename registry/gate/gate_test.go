@@ -13,10 +13,12 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const repository = "staging/" + registrytest.Model
@@ -37,23 +39,23 @@ func inspect(f gate.File) error {
 }
 
 // model is the file of an engine.
-func model(content string) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: "model.onnx", Digest: digest.FromString(content), Size: int64(len(content))},
+func model(content string) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: "model.onnx", Digest: digest.FromString(content), Size: int64(len(content))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
 	}
 }
 
 // engine is a part with these files.
-func engine(files ...registry.PartFile) registry.Part {
+func engine(files ...storage.PartFile) storage.Part {
 	e := registrytest.MakeEngine("v3", "fp32")
 	d := digest.FromString("another part")
 	e.Reference, e.Sources, e.Limits, e.Interface = d, d, d, d
-	return registry.Part{Role: registry.PartEngine, Model: registrytest.Model, Format: "onnx", Engine: e, Files: files}
+	return storage.Part{Role: artifact.PartEngine, Model: registrytest.Model, Format: "onnx", Engine: e, Files: files}
 }
 
 // manifest is that of a part, as its store writes it.
-func manifest(t *testing.T, p registry.Part) (*mem.Blobs, registry.Digest, []byte) {
+func manifest(t *testing.T, p storage.Part) (*mem.Blobs, registry.Digest, []byte) {
 	t.Helper()
 	blobs, refs := mem.NewBlobs(), mem.New()
 	store := oci.New(func(context.Context, string) (oci.Repository, error) { return oci.Local(blobs, refs, repository), nil }, oci.Options{})
@@ -78,7 +80,7 @@ func manifest(t *testing.T, p registry.Part) (*mem.Blobs, registry.Digest, []byt
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	blobs, d, raw := manifest(t, engine(model("weights")))
-	none := func(context.Context, registry.Digest) (registry.Blob, int64, error) {
+	none := func(context.Context, registry.Digest) (storage.Blob, int64, error) {
 		return nil, 0, registry.Errorf(registry.CodeNotFound, "no bytes")
 	}
 	for name, c := range map[string]struct {
@@ -109,7 +111,7 @@ func TestRemembers(t *testing.T) {
 	}{"passed": {"weights", 1}, "refused": {pickle, 2}} {
 		blobs, d, raw := manifest(t, engine(model(c.content)))
 		opened := 0
-		g := gate.New(func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+		g := gate.New(func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 			opened++
 			return blobs.Open(ctx, d)
 		}, inspect)
@@ -161,7 +163,7 @@ func (s *stored) ReadAt(p []byte, off int64) (int, error) {
 func inspected(t *testing.T, s *stored, size int64, look gate.Inspect) error {
 	t.Helper()
 	_, d, raw := manifest(t, engine(model("weights")))
-	return gate.New(func(context.Context, registry.Digest) (registry.Blob, int64, error) { return s, size, nil }, look).Manifest(t.Context(), d, raw)
+	return gate.New(func(context.Context, registry.Digest) (storage.Blob, int64, error) { return s, size, nil }, look).Manifest(t.Context(), d, raw)
 }
 
 // An inspection reads the stored bytes from any place, with few requests.
@@ -229,7 +231,7 @@ func TestInspectionOfContentThatCannotBeRead(t *testing.T) {
 func TestInspectionKnowsThePart(t *testing.T) {
 	t.Parallel()
 	library := model("machine code")
-	library.Path, library.Kind = "operators/ops.so", registry.FileCode
+	library.Path, library.Kind = "operators/ops.so", artifact.FileCode
 	for name, native := range map[string]bool{"native code": true, "a graph": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,14 +261,14 @@ func TestInspectionKnowsThePart(t *testing.T) {
 
 // by is a context of a caller.
 func by(ctx context.Context, name string) context.Context {
-	return registry.WithPrincipal(ctx, registry.Principal{Name: name})
+	return storage.WithPrincipal(ctx, storage.Principal{Name: name})
 }
 
 // Files with the same bytes are inspected once, in a part and in the next part with them, unless other files
 // matter for the verdict.
 func TestSameBytesAreInspectedOnce(t *testing.T) {
 	t.Parallel()
-	named := func(content string, paths ...string) (files []registry.PartFile) {
+	named := func(content string, paths ...string) (files []storage.PartFile) {
 		for _, path := range paths {
 			f := model(content)
 			f.Path = path
@@ -284,7 +286,7 @@ func TestSameBytesAreInspectedOnce(t *testing.T) {
 		blobs, d, raw := manifest(t, engine(named("weights", "a.json", "b.json", "c/a.json")...))
 		later, next, nextRaw := manifest(t, engine(named("weights", "d.json")...))
 		var seen []string
-		g := gate.New(func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+		g := gate.New(func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 			b, n, err := blobs.Open(ctx, d)
 			if err != nil {
 				return later.Open(ctx, d)
@@ -339,7 +341,7 @@ func TestBytesPerPart(t *testing.T) {
 	first, second := model("first"), model("second")
 	second.Path = "second.onnx"
 	_, d, raw := manifest(t, engine(first, second))
-	err := gate.New(func(context.Context, registry.Digest) (registry.Blob, int64, error) { return &empty{}, size, nil }, func(f gate.File) error {
+	err := gate.New(func(context.Context, registry.Digest) (storage.Blob, int64, error) { return &empty{}, size, nil }, func(f gate.File) error {
 		p := make([]byte, 1)
 		for at := int64(0); at < f.Size; at += 256 << 10 {
 			if _, err := f.Content.ReadAt(p, at); err != nil {

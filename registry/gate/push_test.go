@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // site is a registry that inspects what is pushed. The user of a request is its caller.
@@ -29,7 +29,7 @@ func serve(t *testing.T, look gate.Inspect, files int, callers ...string) site {
 	store := oci.New(func(context.Context, string) (oci.Repository, error) { return oci.Local(blobs, refs, repository), nil }, oci.Options{})
 	s := site{parts: make(map[string][]byte), arrived: make(chan struct{}, 100)}
 	for _, caller := range callers {
-		var same []registry.PartFile
+		var same []storage.PartFile
 		for n := range files {
 			f := model("weights of " + caller)
 			f.Path = caller + "/" + strings.Repeat("x", n+1)
@@ -58,7 +58,7 @@ func serve(t *testing.T, look gate.Inspect, files int, callers ...string) site {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.arrived <- struct{}{}
 		name, _, _ := r.BasicAuth()
-		h.ServeHTTP(w, r.WithContext(registry.WithPrincipal(r.Context(), registry.Principal{Name: name})))
+		h.ServeHTTP(w, r.WithContext(storage.WithPrincipal(r.Context(), storage.Principal{Name: name})))
 	}))
 	t.Cleanup(s.Close)
 	return s

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // MinGrace is the shortest grace period during normal operation. A client that was told that
@@ -14,20 +17,20 @@ const MinGrace = time.Minute
 // Config configures a Collector. All fields except Current, Alone, Sweep and Expire are
 // required.
 type Config struct {
-	Environments registry.Environments
+	Environments policy.Environments
 	// Current returns the environments that a new collection uses to decide what stays. If it
 	// fails, the collection stops. Nil means Environments.
-	Current   func(ctx context.Context) (registry.Environments, error)
-	Store     registry.GCStore
-	Catalog   registry.Catalog
-	Intents   registry.Intents
-	Blobs     registry.Blobs
-	Remover   registry.Remover // of Blobs
+	Current   func(ctx context.Context) (policy.Environments, error)
+	Store     storage.GCStore
+	Catalog   storage.Catalog
+	Intents   storage.Intents
+	Blobs     storage.Blobs
+	Remover   storage.Remover // of Blobs
 	Garbage   Garbage
-	Clock     registry.CatalogClock
-	Owner     registry.ContentOwner   // confirms that the catalog owns the content
-	Lock      registry.CollectionLock // excludes other collectors of the catalog
-	Retention Retention               // its Grace is also the time between marking and deletion
+	Clock     storage.CatalogClock
+	Owner     storage.ContentOwner   // confirms that the catalog owns the content
+	Lock      storage.CollectionLock // excludes other collectors of the catalog
+	Retention Retention              // its Grace is also the time between marking and deletion
 	// Alone means that no other process writes names or content of this catalog until Collect
 	// returns, on any machine. Then Collect deletes unreferenced content at once, and any Grace is
 	// valid.
@@ -61,7 +64,7 @@ func New(c Config) (*Collector, error) {
 		return nil, err
 	}
 	if c.Current == nil {
-		c.Current = func(context.Context) (registry.Environments, error) { return c.Environments, nil }
+		c.Current = func(context.Context) (policy.Environments, error) { return c.Environments, nil }
 	}
 	return &Collector{c}, nil
 }
@@ -140,7 +143,7 @@ func (c *Collector) remnants(ctx context.Context, did *Collected) (err error) {
 // update decides about a repository and applies the decision. It first checks without a lock
 // whether there is anything to change, because usually there is not.
 func (s *survey) update(ctx context.Context, repository string, did *Collected) error {
-	links := make(map[registry.Digest]registry.Links)
+	links := make(map[registry.Digest]artifact.Links)
 	held, err := s.Store.Records(ctx, repository)
 	if err != nil {
 		return err
@@ -149,11 +152,11 @@ func (s *survey) update(ctx context.Context, repository string, did *Collected) 
 	if err != nil {
 		return err
 	}
-	var settled registry.GCChanges
+	var settled storage.GCChanges
 	if !s.Retention.Changes(outcomes, s.now).Empty() {
-		err = s.Store.UpdateRecords(ctx, repository, func(held []registry.GCRecord) (registry.GCChanges, error) {
+		err = s.Store.UpdateRecords(ctx, repository, func(held []storage.GCRecord) (storage.GCChanges, error) {
 			if outcomes, err = s.evaluate(ctx, repository, held, links); err != nil {
-				return registry.GCChanges{}, err
+				return storage.GCChanges{}, err
 			}
 			settled = s.Retention.Changes(outcomes, s.now)
 			return settled, nil

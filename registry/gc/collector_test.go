@@ -15,7 +15,10 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // world is a catalog and its content. Every call of a port goes through fails, which returns an
@@ -71,7 +74,7 @@ func (w *world) manifest(t *testing.T, repository, tag string, mentions ...regis
 		tags = []string{tag}
 	}
 	if err := w.PutManifest(t.Context(), repository,
-		registry.Manifest{Digest: d, MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(raw))}, tags...); err != nil {
+		storage.Manifest{Digest: d, MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(raw))}, tags...); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -107,7 +110,7 @@ func (w *world) size(d registry.Digest) int {
 func (w *world) config(edits ...func(c *gc.Config)) gc.Config {
 	p := ports{w}
 	c := gc.Config{
-		Environments: registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}},
+		Environments: policy.Environments{List: []policy.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}},
 		Current:      p.current, Store: p, Catalog: p, Intents: p, Blobs: blobPort{w.blobs, w}, Remover: blobPort{w.blobs, w}, Garbage: p, Clock: p, Owner: p, Lock: p,
 		Retention: gc.Retention{Grace: time.Hour}, Sweep: p.sweep,
 	}
@@ -142,8 +145,8 @@ func (w *world) collect(t *testing.T, after time.Duration, edits ...func(c *gc.C
 // ports is the world with calls that can fail.
 type ports struct{ *world }
 
-func (p ports) current(context.Context) (registry.Environments, error) {
-	return registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}, p.fails("Current")
+func (p ports) current(context.Context) (policy.Environments, error) {
+	return policy.Environments{List: []policy.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}, p.fails("Current")
 }
 
 func (p ports) sweep(context.Context) (int, error) { p.swept++; return 3, p.fails("Sweep") }
@@ -154,28 +157,29 @@ func (p ports) CatalogTime(context.Context) (time.Time, error) {
 
 func (p ports) OwnsContent(context.Context) (int64, error) { return p.epoch(), p.fails("OwnsContent") }
 
-func (p ports) LockCollection(context.Context) (registry.CollectionSession, error) {
+func (p ports) LockCollection(context.Context) (storage.CollectionSession, error) {
 	return p, p.fails("LockCollection")
 }
 
 func (p ports) Held(context.Context) error { return p.fails("Held") }
-func (p ports) Release()                   {}
 
-func (p ports) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+func (p ports) Release() {}
+
+func (p ports) Heads(ctx context.Context, environment, model string) ([]history.Head, error) {
 	heads, err := p.DB.Heads(ctx, environment, model)
 	return heads, errors.Join(err, p.fails("Heads"))
 }
 
-func (p ports) Pending(ctx context.Context) ([]registry.Intent, error) {
+func (p ports) Pending(ctx context.Context) ([]history.Intent, error) {
 	intents, err := p.DB.Pending(ctx)
 	return intents, errors.Join(err, p.fails("Pending"))
 }
 
-func (p ports) Abandon(ctx context.Context, i registry.Intent) error {
+func (p ports) Abandon(ctx context.Context, i history.Intent) error {
 	return errors.Join(p.fails("Abandon"), p.DB.Abandon(ctx, i))
 }
 
-func (p ports) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+func (p ports) History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
 	return failing(p.DB.History(ctx, q), p.fails("History"))
 }
 
@@ -184,12 +188,12 @@ func (p ports) Repositories(ctx context.Context) ([]string, error) {
 	return all, errors.Join(err, p.fails("Repositories"))
 }
 
-func (p ports) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
+func (p ports) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
 	records, err := p.DB.Records(ctx, repository)
 	return records, errors.Join(err, p.fails("Records of "+repository))
 }
 
-func (p ports) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) error {
+func (p ports) UpdateRecords(ctx context.Context, repository string, decide func([]storage.GCRecord) (storage.GCChanges, error)) error {
 	return errors.Join(p.fails("UpdateRecords"), p.DB.UpdateRecords(ctx, repository, decide))
 }
 
@@ -208,7 +212,7 @@ func (p ports) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[reg
 	return failing(p.DB.MarkedBefore(ctx, before), p.fails("MarkedBefore"))
 }
 
-func (p ports) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
+func (p ports) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]registry.Digest, error) {
 	if err := p.fails("BeginRemoval"); err != nil {
 		return nil, err
 	}
@@ -249,7 +253,7 @@ type blobPort struct {
 	w *world
 }
 
-func (b blobPort) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (b blobPort) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	if err := errors.Join(b.w.fails("Open"), b.w.fails("Open "+string(d))); err != nil {
 		return nil, 0, err
 	}
@@ -277,7 +281,7 @@ func (b blobPort) Await(context.Context) error {
 
 func (b blobPort) Repeatable() bool { return b.w.repeatable }
 
-func (b blobPort) Permit(context.Context) (registry.Permit, error) {
+func (b blobPort) Permit(context.Context) (storage.Permit, error) {
 	b.w.permits++
 	return b, b.w.fails("Permit")
 }
@@ -468,7 +472,7 @@ func TestCollectSkipsUnreadableManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	d := w.put(t, "", "[]")
-	if err := w.PutManifest(t.Context(), "staging/a", registry.Manifest{Digest: d, MediaType: "x", Size: 2}, "1.0.0"); err != nil {
+	if err := w.PutManifest(t.Context(), "staging/a", storage.Manifest{Digest: d, MediaType: "x", Size: 2}, "1.0.0"); err != nil {
 		t.Fatal(err)
 	}
 	member := w.put(t, "staging/a", "member")
@@ -482,14 +486,14 @@ func TestCollectIntents(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	release := w.manifest(t, "staging/m", "1.0.0")
-	for _, i := range []registry.Intent{{Environment: "prod", Model: "m", From: "staging", Release: release},
+	for _, i := range []history.Intent{{Environment: "prod", Model: "m", From: "staging", Release: release},
 		{Environment: "lab", Model: "m", From: "staging", Release: release}} {
 		if err := w.Begin(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
 	}
-	moved := registry.Intent{Environment: "prod", Model: "n", From: "staging", Release: release}
-	w.RestoreHead(registry.Head{Environment: "prod", Model: "n", Release: release})
+	moved := history.Intent{Environment: "prod", Model: "n", From: "staging", Release: release}
+	w.RestoreHead(history.Head{Environment: "prod", Model: "n", Release: release})
 	if err := w.Begin(t.Context(), moved); err != nil { // its head has moved, so it stands
 		t.Fatal(err)
 	}
@@ -519,7 +523,7 @@ func TestCollectFails(t *testing.T) {
 			w.manifest(t, "staging/m", "1.0.0", w.put(t, "staging/m", "kept"))
 			w.put(t, "staging/m", "stray")
 			w.manifest(t, "staging/m/sources", "")
-			if err := w.Begin(t.Context(), registry.Intent{Environment: "lab", Model: "m", From: "staging", Release: digest.FromString("x")}); err != nil {
+			if err := w.Begin(t.Context(), history.Intent{Environment: "lab", Model: "m", From: "staging", Release: digest.FromString("x")}); err != nil {
 				t.Fatal(err)
 			}
 			w.later, w.fail = 2*time.Hour, name
@@ -586,8 +590,8 @@ func TestRepeatableDeletions(t *testing.T) {
 		t.Errorf("collected %+v, want one blob of 5 bytes", did)
 	}
 	removal, err := w.Unmark(t.Context(), d)
-	if err != nil || removal.ID == "" || removal.Left != registry.RemovalTime {
-		t.Errorf("after the deletion the removal is %+v (%v), want one that lasts %v", removal, err, registry.RemovalTime)
+	if err != nil || removal.ID == "" || removal.Left != storage.RemovalTime {
+		t.Errorf("after the deletion the removal is %+v (%v), want one that lasts %v", removal, err, storage.RemovalTime)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -595,7 +599,7 @@ func TestRepeatableDeletions(t *testing.T) {
 		t.Errorf("a write during the removal: error %v, want %s", err, registry.CodeUnavailable)
 	}
 	permits := w.permits
-	if did := w.collect(t, registry.RemovalTime+time.Second, alone); did.Blobs != 0 || w.permits != permits {
+	if did := w.collect(t, storage.RemovalTime+time.Second, alone); did.Blobs != 0 || w.permits != permits {
 		t.Errorf("the next collection deleted %d blobs with %d permits, want none", did.Blobs, w.permits-permits)
 	}
 	if _, marked := w.MarkedNow(d); marked {
@@ -613,7 +617,7 @@ func TestRepeatableStoredAgain(t *testing.T) {
 	w.repeatable = true
 	d := w.put(t, "", "stray")
 	w.collect(t, 0, alone)
-	w.later += registry.RemovalTime
+	w.later += storage.RemovalTime
 	if err := w.safe().Blobs(w.blobs).Put(t.Context(), d, 5, strings.NewReader("stray")); err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Snapshot is the state of a repository for [Retention.Evaluate].
 type Snapshot struct {
-	Records []registry.GCRecord
-	Links   map[registry.Digest]registry.Links // of every manifest in Records
+	Records []storage.GCRecord
+	Links   map[registry.Digest]artifact.Links // of every manifest in Records
 	Roots   Roots                              // of the repository's model
 	Wanted  map[registry.Digest]string         // digests that other repositories need from this one, with the reason
 }
@@ -52,7 +54,7 @@ func (r Retention) Evaluate(e Snapshot, now time.Time, wait time.Duration) []Out
 }
 
 // root returns why a record is kept by itself, or "".
-func (r Retention) root(e Snapshot, h registry.GCRecord, now time.Time) string {
+func (r Retention) root(e Snapshot, h storage.GCRecord, now time.Time) string {
 	if why := e.Roots.Releases[h.Digest]; h.Manifest && why != "" {
 		return why
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Plan lists the deletions that a collection would make now, and why content would stay.
@@ -32,7 +33,7 @@ func (c *Collector) Plan(ctx context.Context) (Plan, error) {
 		if err != nil {
 			return err
 		}
-		links := make(map[registry.Digest]registry.Links)
+		links := make(map[registry.Digest]artifact.Links)
 		outcomes, err := s.evaluate(ctx, repository, held, links)
 		if err != nil {
 			return err

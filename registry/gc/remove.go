@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
 	// removalBatch is the number of digests in one removal. Most batches take a small part of
-	// [registry.RemovalTime]. The rest of a slower one moves to the next.
+	// [storage.RemovalTime]. The rest of a slower one moves to the next.
 	removalBatch = 100
 	// endTimeout limits the time to end a removal after the collector was asked to stop.
 	endTimeout = 5 * time.Second
@@ -19,7 +20,7 @@ const (
 
 // turn is a held collection lock, and the epoch in which the catalog owned the content.
 type turn struct {
-	session registry.CollectionSession
+	session storage.CollectionSession
 	epoch   int64
 }
 
@@ -46,7 +47,7 @@ func (c *Collector) removeDue(ctx context.Context, turn turn, before time.Time, 
 	flush := func() error {
 		digests := batch
 		batch = nil
-		return c.removeBatch(ctx, turn, registry.RemovalRequest{Digests: digests, Before: before, Abandoned: abandoned}, did)
+		return c.removeBatch(ctx, turn, storage.RemovalRequest{Digests: digests, Before: before, Abandoned: abandoned}, did)
 	}
 	for d, err := range c.Garbage.MarkedBefore(ctx, before) {
 		if err != nil {
@@ -79,12 +80,12 @@ func (c *Collector) abandoned(ctx context.Context) (time.Time, error) {
 // removeBatch deletes the digests of a batch that no repository holds. It splits them into
 // removals that each fit into their time. Digests that are not stored were deleted by an earlier
 // collection, whose removal has expired since: their marks go without another deletion.
-func (c *Collector) removeBatch(ctx context.Context, turn turn, r registry.RemovalRequest, did *Collected) error {
+func (c *Collector) removeBatch(ctx context.Context, turn turn, r storage.RemovalRequest, did *Collected) error {
 	sizes, err := c.sizes(ctx, r.Digests)
 	if err != nil {
 		return err
 	}
-	r.Lasting = registry.RemovalTime
+	r.Lasting = storage.RemovalTime
 	for len(r.Digests) > 0 {
 		r.ID = rand.Text()
 		begun, err := c.Garbage.BeginRemoval(ctx, r)
@@ -159,7 +160,7 @@ func (c *Collector) removeSome(
 	id string,
 	digests []registry.Digest,
 ) (done int, err error) {
-	until := time.Now().Add(registry.PermitTime)
+	until := time.Now().Add(storage.PermitTime)
 	permit, err := c.Remover.Permit(ctx)
 	if err != nil {
 		return 0, err
@@ -168,7 +169,7 @@ func (c *Collector) removeSome(
 	if err := c.lasts(ctx, turn); err != nil {
 		return 0, err
 	}
-	lasts, err := c.Garbage.ConfirmRemoval(ctx, id, registry.PermitTime+registry.RemovalMargin)
+	lasts, err := c.Garbage.ConfirmRemoval(ctx, id, storage.PermitTime+storage.RemovalMargin)
 	if err != nil || !lasts {
 		return 0, err
 	}

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Retention configures the content that garbage collection keeps, in addition to heads, tagged
@@ -57,10 +60,10 @@ func addRoot(at *map[registry.Digest]string, d registry.Digest, why string) {
 // head is kept for rollbacks unless its environment is known to be unprotected, because such
 // environments have no rollbacks. Errors: those of events.
 func (r Retention) Roots(
-	envs registry.Environments,
-	heads []registry.Head,
-	intents []registry.Intent,
-	events iter.Seq2[registry.Event, error],
+	envs policy.Environments,
+	heads []history.Head,
+	intents []history.Intent,
+	events iter.Seq2[history.Event, error],
 	now time.Time,
 ) (map[string]*Roots, error) {
 	all := make(map[string]*Roots)
@@ -70,7 +73,7 @@ func (r Retention) Roots(
 		}
 		return all[model]
 	}
-	at := make(map[place]registry.Head)
+	at := make(map[place]history.Head)
 	for _, h := range heads {
 		addRoot(&of(h.Model).Releases, h.Release, "head of "+h.Environment)
 		at[place{h.Environment, h.Model}] = h
@@ -111,8 +114,8 @@ type tenure struct {
 }
 
 // addTenure adds the head that an event set. Releasing a hold does not set a head.
-func addTenure(all map[place][]tenure, e registry.Event) {
-	if e.Release == "" || e.Kind != registry.EventPublish && e.Kind != registry.EventPromote && e.Kind != registry.EventRollback {
+func addTenure(all map[place][]tenure, e history.Event) {
+	if e.Release == "" || e.Kind != history.EventPublish && e.Kind != history.EventPromote && e.Kind != history.EventRollback {
 		return
 	}
 	at := place{e.Environment, e.Model}
@@ -138,14 +141,14 @@ func (r Retention) earlier(tenures []tenure, now time.Time) []registry.Digest {
 
 // Outcome is the fate of a record.
 type Outcome struct {
-	registry.GCRecord
+	storage.GCRecord
 	KeptBecause string // why it is kept; empty: it is unreferenced
 	Delete      bool   // it is unreferenced, and neither it nor anything that contains it was used
 }
 
 // Changes returns what outcomes change.
-func (r Retention) Changes(outcomes []Outcome, now time.Time) registry.GCChanges {
-	s := registry.GCChanges{At: now}
+func (r Retention) Changes(outcomes []Outcome, now time.Time) storage.GCChanges {
+	s := storage.GCChanges{At: now}
 	for _, f := range outcomes {
 		switch {
 		case f.Delete:

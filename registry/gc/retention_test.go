@@ -13,7 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // noon is when the collections of the tests happen.
@@ -23,13 +27,13 @@ func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 func name(word string) registry.Digest { return digest.FromString(word) }
 
 // held is a record that is a year old.
-func held(word string, manifest bool) registry.GCRecord {
-	return registry.GCRecord{Digest: name(word), Manifest: manifest, Created: noon().AddDate(-1, 0, 0)}
+func held(word string, manifest bool) storage.GCRecord {
+	return storage.GCRecord{Digest: name(word), Manifest: manifest, Created: noon().AddDate(-1, 0, 0)}
 }
 
 // snapshot is a repository of a release with an engine and evidence about both.
 func snapshot() gc.Snapshot {
-	e := gc.Snapshot{Links: map[registry.Digest]registry.Links{
+	e := gc.Snapshot{Links: map[registry.Digest]artifact.Links{
 		name("release"):        {Mentions: []registry.Digest{name("engine"), name("limits"), name("sources")}},
 		name("engine"):         {Mentions: []registry.Digest{name("config"), name("weights")}},
 		name("limits"):         {Mentions: []registry.Digest{name("limits.json")}},
@@ -47,8 +51,8 @@ func snapshot() gc.Snapshot {
 }
 
 // edit changes the record of a word.
-func edit(e *gc.Snapshot, word string, change func(*registry.GCRecord)) {
-	i := slices.IndexFunc(e.Records, func(h registry.GCRecord) bool { return h.Digest == name(word) })
+func edit(e *gc.Snapshot, word string, change func(*storage.GCRecord)) {
+	i := slices.IndexFunc(e.Records, func(h storage.GCRecord) bool { return h.Digest == name(word) })
 	change(&e.Records[i])
 }
 
@@ -95,19 +99,19 @@ func TestEvaluate(t *testing.T) {
 			e.Roots.Releases = map[registry.Digest]string{name("release"): "head of prod"}
 		}, "all", ""},
 		"tag of the release": {func(e *gc.Snapshot) {
-			edit(e, "release", func(h *registry.GCRecord) { h.Tags = []string{"1.0.0"} })
+			edit(e, "release", func(h *storage.GCRecord) { h.Tags = []string{"1.0.0"} })
 		}, "all", ""},
 		"marked and tagged since": {func(e *gc.Snapshot) {
 			condemnAll(e)
-			edit(e, "release", func(h *registry.GCRecord) { h.Tags = []string{"1.0.0"} })
+			edit(e, "release", func(h *storage.GCRecord) { h.Tags = []string{"1.0.0"} })
 		}, "all", ""},
 		"a part that waits for its release": {func(e *gc.Snapshot) {
 			condemnAll(e)
-			edit(e, "engine", func(h *registry.GCRecord) { h.Tags = []string{"part-0123456789ab-linux-amd64-v3-int8"} })
+			edit(e, "engine", func(h *storage.GCRecord) { h.Tags = []string{"part-0123456789ab-linux-amd64-v3-int8"} })
 		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
 		"young evidence keeps its subject": {func(e *gc.Snapshot) {
 			condemnAll(e)
-			edit(e, "report", func(h *registry.GCRecord) { h.Created = noon().Add(-time.Hour) })
+			edit(e, "report", func(h *storage.GCRecord) { h.Created = noon().Add(-time.Hour) })
 		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
 		"evidence of the history stays without its subject": {func(e *gc.Snapshot) {
 			condemnAll(e)
@@ -119,15 +123,15 @@ func TestEvaluate(t *testing.T) {
 		}, "limits,limits.json", "release,engine,report,signed report,signed release,config,weights,bundle"},
 		"a young blob alone": {func(e *gc.Snapshot) {
 			condemnAll(e)
-			edit(e, "weights", func(h *registry.GCRecord) { h.Created = noon().Add(-day).Add(time.Microsecond) })
+			edit(e, "weights", func(h *storage.GCRecord) { h.Created = noon().Add(-day).Add(time.Microsecond) })
 		}, "weights", "release,engine,limits,report,signed report,signed release,config,limits.json,bundle"},
 		"somebody asked for the release": {func(e *gc.Snapshot) {
 			condemnAll(e)
-			edit(e, "release", func(h *registry.GCRecord) { h.Marked = time.Time{} })
+			edit(e, "release", func(h *storage.GCRecord) { h.Marked = time.Time{} })
 		}, "", ""},
 		"somebody asked for the engine": {func(e *gc.Snapshot) {
 			condemnAll(e)
-			edit(e, "engine", func(h *registry.GCRecord) { h.Marked = noon().Add(-time.Hour) })
+			edit(e, "engine", func(h *storage.GCRecord) { h.Marked = noon().Add(-time.Hour) })
 		}, "", "release,limits,signed release,limits.json"},
 	} {
 		e := snapshot()
@@ -156,7 +160,7 @@ func list(text string) []string {
 func TestEvaluateAlone(t *testing.T) {
 	t.Parallel()
 	e := snapshot()
-	edit(&e, "limits", func(h *registry.GCRecord) { h.Tags = []string{"kept"} })
+	edit(&e, "limits", func(h *storage.GCRecord) { h.Tags = []string{"kept"} })
 	stay, due := staying(gc.Retention{}.Evaluate(e, noon(), 0))
 	if diff := cmp.Diff([]string{"limits", "limits.json"}, stay); diff != "" || len(stay)+len(due) != len(words()) {
 		t.Errorf("stays (-want +got):\n%s\ndue: %q", diff, due)
@@ -166,7 +170,7 @@ func TestEvaluateAlone(t *testing.T) {
 // A changes marks once, unmarks what is needed again and removes what is due.
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	marked := func(h registry.GCRecord) registry.GCRecord {
+	marked := func(h storage.GCRecord) storage.GCRecord {
 		h.Marked = noon().AddDate(0, -1, 0)
 		return h
 	}
@@ -177,9 +181,9 @@ func TestChanges(t *testing.T) {
 		{GCRecord: marked(held("waits", false))},
 		{GCRecord: marked(held("goes", true)), Delete: true},
 	}, noon())
-	want := registry.GCChanges{
-		At: noon(), Unmark: []registry.GCRecordKey{{Digest: name("is needed again"), Manifest: true}},
-		Mark: []registry.GCRecordKey{{Digest: name("is found")}}, Delete: []registry.GCRecordKey{{Digest: name("goes"), Manifest: true}},
+	want := storage.GCChanges{
+		At: noon(), Unmark: []storage.GCRecordKey{{Digest: name("is needed again"), Manifest: true}},
+		Mark: []storage.GCRecordKey{{Digest: name("is found")}}, Delete: []storage.GCRecordKey{{Digest: name("goes"), Manifest: true}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -188,18 +192,18 @@ func TestChanges(t *testing.T) {
 
 // drawSnapshot makes any repository: cycles, dangling links and double records included.
 func drawSnapshot(t *rapid.T) gc.Snapshot {
-	e := gc.Snapshot{Links: make(map[registry.Digest]registry.Links), Wanted: make(map[registry.Digest]string)}
+	e := gc.Snapshot{Links: make(map[registry.Digest]artifact.Links), Wanted: make(map[registry.Digest]string)}
 	e.Roots = gc.Roots{Releases: make(map[registry.Digest]string), Evidence: make(map[registry.Digest]string)}
 	some := rapid.Custom(func(t *rapid.T) registry.Digest { return name(fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "n"))) })
 	seldom := func(what string) bool { return rapid.IntRange(0, 9).Draw(t, what) == 0 }
 	age := rapid.SampledFrom([]time.Duration{0, time.Hour, 23 * time.Hour, 25 * time.Hour, 1000 * time.Hour})
 	for i := range rapid.IntRange(0, 12).Draw(t, "records") {
-		h := registry.GCRecord{Digest: name(fmt.Sprint(i)), Manifest: rapid.Bool().Draw(t, "manifest"), Created: noon().Add(-age.Draw(t, "age"))}
+		h := storage.GCRecord{Digest: name(fmt.Sprint(i)), Manifest: rapid.Bool().Draw(t, "manifest"), Created: noon().Add(-age.Draw(t, "age"))}
 		if rapid.Bool().Draw(t, "marked") {
 			h.Marked = noon().Add(-age.Draw(t, "since"))
 		}
 		if h.Manifest {
-			links := registry.Links{Mentions: rapid.SliceOfN(some, 0, 3).Draw(t, "mentions")}
+			links := artifact.Links{Mentions: rapid.SliceOfN(some, 0, 3).Draw(t, "mentions")}
 			if rapid.Bool().Draw(t, "refers") {
 				links.Subject = some.Draw(t, "subject")
 			}
@@ -208,7 +212,7 @@ func drawSnapshot(t *rapid.T) gc.Snapshot {
 				h.Tags = []string{"t"}
 			}
 			if seldom("both") {
-				e.Records = append(e.Records, registry.GCRecord{Digest: h.Digest, Created: h.Created})
+				e.Records = append(e.Records, storage.GCRecord{Digest: h.Digest, Created: h.Created})
 			}
 		}
 		for what, m := range map[string]map[registry.Digest]string{"head": e.Roots.Releases, "recorded": e.Roots.Evidence, "wanted": e.Wanted} {
@@ -224,7 +228,7 @@ func drawSnapshot(t *rapid.T) gc.Snapshot {
 // closure is the same rule as Judge's, written so that it can be believed: whatever touches
 // something in the set comes in, until nothing does.
 func closure(e gc.Snapshot, in []bool, subjects bool) {
-	belongs := func(part, whole registry.GCRecord) bool {
+	belongs := func(part, whole storage.GCRecord) bool {
 		links := e.Links[whole.Digest]
 		mine := e.Links[part.Digest]
 		return whole.Manifest && (slices.Contains(links.Mentions, part.Digest) ||
@@ -278,8 +282,8 @@ func TestEvaluateProperty(t *testing.T) {
 }
 
 // events is a history whose every row is a day younger than the one before; the last is a day old.
-func events(rows ...registry.Event) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+func events(rows ...history.Event) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		for i, e := range rows {
 			e.Seq, e.Time = int64(i+1), noon().AddDate(0, 0, i-len(rows))
 			if e.Model == "" {
@@ -292,35 +296,35 @@ func events(rows ...registry.Event) iter.Seq2[registry.Event, error] {
 	}
 }
 
-func promoted(release string) registry.Event {
-	return registry.Event{Kind: registry.EventPromote, Environment: "prod", Release: name(release)}
+func promoted(release string) history.Event {
+	return history.Event{Kind: history.EventPromote, Environment: "prod", Release: name(release)}
 }
 
 func TestRoots(t *testing.T) {
 	t.Parallel()
-	envs := registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
-	attach := registry.Event{Kind: registry.EventAttach, Environment: "staging", Release: name("a"), Evidence: []registry.Digest{name("bundle")}}
-	published := func(release string) registry.Event {
-		return registry.Event{Kind: registry.EventPublish, Environment: "staging", Release: name(release)}
+	envs := policy.Environments{List: []policy.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
+	attach := history.Event{Kind: history.EventAttach, Environment: "staging", Release: name("a"), Evidence: []registry.Digest{name("bundle")}}
+	published := func(release string) history.Event {
+		return history.Event{Kind: history.EventPublish, Environment: "staging", Release: name(release)}
 	}
 	for title, c := range map[string]struct {
 		retention gc.Retention
-		rows      []registry.Event
+		rows      []history.Event
 		releases  []string
 	}{
-		"the last two":            {gc.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
-		"none":                    {gc.Retention{}, []registry.Event{promoted("a"), promoted("b")}, nil},
-		"each counts once":        {gc.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
-		"back to what was":        {gc.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"), promoted("a")}, []string{"b"}},
-		"ended within the time":   {gc.Retention{Period: 50 * time.Hour}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
-		"nobody rolls back there": {gc.Retention{Heads: 9}, []registry.Event{published("a"), published("b")}, nil},
-		"an environment that is gone": {gc.Retention{Heads: 9}, []registry.Event{
-			{Kind: registry.EventPublish, Environment: "gone", Release: name("a")}, {Kind: registry.EventPublish, Environment: "gone", Release: name("b")}}, []string{"a"}},
-		"a hold that ends": {gc.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"),
-			{Kind: registry.EventHoldRelease, Environment: "prod", Release: name("b")}}, []string{"a"}},
+		"the last two":            {gc.Retention{Heads: 2}, []history.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"none":                    {gc.Retention{}, []history.Event{promoted("a"), promoted("b")}, nil},
+		"each counts once":        {gc.Retention{Heads: 2}, []history.Event{promoted("a"), promoted("b"), promoted("c"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"back to what was":        {gc.Retention{Heads: 1}, []history.Event{promoted("a"), promoted("b"), promoted("a")}, []string{"b"}},
+		"ended within the time":   {gc.Retention{Period: 50 * time.Hour}, []history.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"nobody rolls back there": {gc.Retention{Heads: 9}, []history.Event{published("a"), published("b")}, nil},
+		"an environment that is gone": {gc.Retention{Heads: 9}, []history.Event{
+			{Kind: history.EventPublish, Environment: "gone", Release: name("a")}, {Kind: history.EventPublish, Environment: "gone", Release: name("b")}}, []string{"a"}},
+		"a hold that ends": {gc.Retention{Heads: 1}, []history.Event{promoted("a"), promoted("b"),
+			{Kind: history.EventHoldRelease, Environment: "prod", Release: name("b")}}, []string{"a"}},
 		"a release that was never the head": {gc.Retention{Heads: 9},
-			[]registry.Event{promoted("a"), {Kind: registry.EventAttach, Environment: "prod", Release: name("x")}, promoted("b")}, []string{"a"}},
-		"evidence": {gc.Retention{}, []registry.Event{attach}, nil},
+			[]history.Event{promoted("a"), {Kind: history.EventAttach, Environment: "prod", Release: name("x")}, promoted("b")}, []string{"a"}},
+		"evidence": {gc.Retention{}, []history.Event{attach}, nil},
 	} {
 		got, err := c.retention.Roots(envs, nil, nil, events(c.rows...), noon())
 		if err != nil {
@@ -351,28 +355,28 @@ func TestRoots(t *testing.T) {
 // it stands: its mirror may have to be written.
 func TestAbandonedIntents(t *testing.T) {
 	t.Parallel()
-	known := registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
-	moved := registry.Head{Environment: "prod", Model: "a", Release: name("r")}
-	other := registry.Head{Environment: "prod", Model: "a", Release: name("another")}
+	known := policy.Environments{List: []policy.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
+	moved := history.Head{Environment: "prod", Model: "a", Release: name("r")}
+	other := history.Head{Environment: "prod", Model: "a", Release: name("another")}
 	for title, c := range map[string]struct {
-		envs        registry.Environments
+		envs        policy.Environments
 		environment string
-		head        registry.Head
+		head        history.Head
 		age         time.Duration
 		want        string // part of the reason; empty: it stands
 	}{
-		"young":                                   {known, "prod", registry.Head{}, registry.IntentTime - time.Minute, ""},
+		"young":                                   {known, "prod", history.Head{}, history.IntentTime - time.Minute, ""},
 		"young, over another head":                {known, "prod", other, 0, ""},
-		"a day old":                               {known, "prod", registry.Head{}, registry.IntentTime, "24h0m0s"},
-		"a day old, over another head":            {known, "prod", other, registry.IntentTime, "24h0m0s"},
+		"a day old":                               {known, "prod", history.Head{}, history.IntentTime, "24h0m0s"},
+		"a day old, over another head":            {known, "prod", other, history.IntentTime, "24h0m0s"},
 		"a month old, and its head moved":         {known, "prod", moved, 720 * time.Hour, ""},
-		"young, of no environment":                {known, "canary", registry.Head{}, 0, "no environment canary"},
+		"young, of no environment":                {known, "canary", history.Head{}, 0, "no environment canary"},
 		"of no environment, and its head moved":   {known, "canary", moved, 720 * time.Hour, ""},
-		"young, without known environments":       {registry.Environments{}, "prod", registry.Head{}, 0, ""},
-		"a day old, without known environments":   {registry.Environments{}, "prod", registry.Head{}, registry.IntentTime, "24h0m0s"},
-		"from the future, as of a clock set back": {known, "prod", registry.Head{}, -time.Hour, ""},
+		"young, without known environments":       {policy.Environments{}, "prod", history.Head{}, 0, ""},
+		"a day old, without known environments":   {policy.Environments{}, "prod", history.Head{}, history.IntentTime, "24h0m0s"},
+		"from the future, as of a clock set back": {known, "prod", history.Head{}, -time.Hour, ""},
 	} {
-		i := registry.Intent{Environment: c.environment, Model: "a", Release: name("r"), Begun: noon().Add(-c.age)}
+		i := history.Intent{Environment: c.environment, Model: "a", Release: name("r"), Begun: noon().Add(-c.age)}
 		got := i.Abandoned(c.envs, c.head, noon())
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", title, got, c.want)
@@ -383,18 +387,18 @@ func TestAbandonedIntents(t *testing.T) {
 // Heads and promotions under way keep releases, each for its model alone.
 func TestRootsOfHeadsAndIntents(t *testing.T) {
 	t.Parallel()
-	heads := []registry.Head{{Environment: "staging", Model: "a", Release: name("head")}}
-	intents := []registry.Intent{
+	heads := []history.Head{{Environment: "staging", Model: "a", Release: name("head")}}
+	intents := []history.Intent{
 		{Environment: "prod", From: "staging", Model: "a", Release: name("moving"), Begun: noon().Add(-23 * time.Hour)},
 		{Environment: "canary", From: "staging", Model: "a", Release: name("abandoned"), Begun: noon().Add(-25 * time.Hour)},
 	}
-	got, err := gc.Retention{}.Roots(registry.Environments{}, heads, intents, events(), noon())
+	got, err := gc.Retention{}.Roots(policy.Environments{}, heads, intents, events(), noon())
 	want := map[string]*gc.Roots{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, (-want +got):\n%s", err, diff)
 	}
-	failing := func(yield func(registry.Event, error) bool) { yield(registry.Event{}, fmt.Errorf("lost")) }
-	if got, err := (gc.Retention{}).Roots(registry.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
+	failing := func(yield func(history.Event, error) bool) { yield(history.Event{}, fmt.Errorf("lost")) }
+	if got, err := (gc.Retention{}).Roots(policy.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
 		t.Errorf("a history that cannot be read gave the roots %v (%v): want an error", got, err)
 	}
 }

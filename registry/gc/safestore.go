@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Garbage records bytes that no repository holds and their removals.
 type Garbage interface {
-	registry.MarkStore
-	registry.Removals
+	storage.MarkStore
+	storage.Removals
 }
 
 // SafeStore makes writes safe while collectors run, also in other processes and with any
@@ -21,11 +22,11 @@ type Garbage interface {
 // acknowledges the write.
 type SafeStore struct {
 	Garbage Garbage
-	Remover registry.Remover // of the wrapped blobs
+	Remover storage.Remover // of the wrapped blobs
 }
 
 // Blobs wraps blobs for writing.
-func (s SafeStore) Blobs(blobs registry.Blobs) registry.Blobs {
+func (s SafeStore) Blobs(blobs storage.Blobs) storage.Blobs {
 	safe := safeBlobs{blobs, s}
 	if there, ok := blobs.(redirector); ok {
 		return redirecting{safe, there}
@@ -34,12 +35,12 @@ func (s SafeStore) Blobs(blobs registry.Blobs) registry.Blobs {
 }
 
 // Uploads wraps uploads for writing.
-func (s SafeStore) Uploads(uploads registry.Uploads) registry.Uploads {
+func (s SafeStore) Uploads(uploads storage.Uploads) storage.Uploads {
 	return safeUploads{uploads, s}
 }
 
 // Refs wraps refs, with bytes in blobs, for writing.
-func (s SafeStore) Refs(refs registry.RepositoryRecords, blobs registry.Blobs) registry.RepositoryRecords {
+func (s SafeStore) Refs(refs storage.RepositoryRecords, blobs storage.Blobs) storage.RepositoryRecords {
 	return safeRefs{refs, s, blobs}
 }
 
@@ -89,7 +90,7 @@ type redirecting struct {
 }
 
 type safeBlobs struct {
-	registry.Blobs
+	storage.Blobs
 	safe SafeStore
 }
 
@@ -101,13 +102,13 @@ func (b safeBlobs) Put(ctx context.Context, d registry.Digest, size int64, r io.
 }
 
 type safeUploads struct {
-	registry.Uploads
+	storage.Uploads
 	safe SafeStore
 }
 
 func (u safeUploads) Finish(
 	ctx context.Context,
-	owner registry.UploadOwner,
+	owner storage.UploadOwner,
 	id string,
 	d registry.Digest,
 ) (int64, error) {
@@ -118,9 +119,9 @@ func (u safeUploads) Finish(
 }
 
 type safeRefs struct {
-	registry.RepositoryRecords
+	storage.RepositoryRecords
 	safe  SafeStore
-	blobs registry.Blobs
+	blobs storage.Blobs
 }
 
 func (r safeRefs) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
@@ -131,7 +132,7 @@ func (r safeRefs) AddBlob(ctx context.Context, repository string, d registry.Dig
 }
 
 func (r safeRefs) AddUploaded(
-	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+	ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest, size int64,
 ) (added bool, err error) {
 	added, err = r.RepositoryRecords.AddUploaded(ctx, owner, id, d, size)
 	if !added || err != nil {
@@ -140,7 +141,7 @@ func (r safeRefs) AddUploaded(
 	return true, r.verify(ctx, d, size)
 }
 
-func (r safeRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (r safeRefs) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	if err := r.RepositoryRecords.PutManifest(ctx, repository, m, tags...); err != nil {
 		return err
 	}

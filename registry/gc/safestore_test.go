@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // removing begins a removal of content, which lasts for so long.
@@ -21,7 +22,7 @@ func (w *world) removing(t *testing.T, d registry.Digest, lasting time.Duration)
 		t.Fatal(err)
 	}
 	w.later += time.Second
-	begun, err := w.BeginRemoval(t.Context(), registry.RemovalRequest{ID: "removal", Digests: []registry.Digest{d}, Before: w.Now(), Lasting: lasting})
+	begun, err := w.BeginRemoval(t.Context(), storage.RemovalRequest{ID: "removal", Digests: []registry.Digest{d}, Before: w.Now(), Lasting: lasting})
 	if err != nil || len(begun) != 1 {
 		t.Fatalf("%d removals have begun, error %v; want one", len(begun), err)
 	}
@@ -42,7 +43,7 @@ func TestWritesWaitForRemovals(t *testing.T) {
 		},
 		"an upload": func(w *world, ctx context.Context) error {
 			uploads := mem.NewUploads(w.blobs)
-			owner := registry.UploadOwner{Repository: "staging/m"}
+			owner := storage.UploadOwner{Repository: "staging/m"}
 			id, err := uploads.Begin(context.Background(), owner)
 			if err == nil {
 				_, err = uploads.Append(context.Background(), owner, id, 0, strings.NewReader(text))
@@ -56,7 +57,7 @@ func TestWritesWaitForRemovals(t *testing.T) {
 			return w.safe().Refs(w.DB, w.blobs).AddBlob(ctx, "staging/m", d, int64(len(text)))
 		},
 		"an uploaded member": func(w *world, ctx context.Context) error {
-			upload := registry.NewUpload(registry.UploadOwner{Repository: "staging/m"})
+			upload := storage.NewUpload(storage.UploadOwner{Repository: "staging/m"})
 			if err := w.CreateUpload(context.Background(), upload); err != nil {
 				return err
 			}
@@ -64,7 +65,7 @@ func TestWritesWaitForRemovals(t *testing.T) {
 			return err
 		},
 		"a manifest": func(w *world, ctx context.Context) error {
-			return w.safe().Refs(w.DB, w.blobs).PutManifest(ctx, "staging/m", registry.Manifest{Digest: d, Size: int64(len(text))})
+			return w.safe().Refs(w.DB, w.blobs).PutManifest(ctx, "staging/m", storage.Manifest{Digest: d, Size: int64(len(text))})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestHeldContentIsVerified(t *testing.T) {
 }
 
 // redirecting is storage that clients can pull from.
-type redirecting struct{ registry.Blobs }
+type redirecting struct{ storage.Blobs }
 
 func (redirecting) Redirect(context.Context, registry.Digest, time.Duration) (string, bool, error) {
 	return "https://storage.example.com/x", true, nil
@@ -172,7 +173,7 @@ func TestSchedule(t *testing.T) {
 		did gc.Collected
 		err error
 	}
-	run := func(holder string, c *gc.Collector, leases registry.Leases, for_ time.Duration) (all []told) {
+	run := func(holder string, c *gc.Collector, leases storage.Leases, for_ time.Duration) (all []told) {
 		ctx, cancel := context.WithTimeout(t.Context(), for_)
 		defer cancel()
 		gc.Schedule{Collector: c, Leases: leases, Holder: holder, Interval: 10 * time.Millisecond,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // collectionLease is the lease that selects the collecting replica.
@@ -17,7 +17,7 @@ const firstCollection = time.Minute
 // Schedule runs a collector at an interval, in one replica out of several.
 type Schedule struct {
 	Collector *Collector
-	Leases    registry.Leases
+	Leases    storage.Leases
 	Holder    string        // of the lease; unique to this process
 	Interval  time.Duration // at least a second
 	// Tell is called after every collection, including failed ones.

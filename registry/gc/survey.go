@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // survey is the state of one collection.
@@ -17,7 +21,7 @@ type survey struct {
 	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not read yet
 	unclear   map[string]bool                       // models with unreadable content
 	skipped   []SkippedRepository
-	abandoned []registry.Intent // intents that will not be finished
+	abandoned []history.Intent // intents that will not be finished
 }
 
 // survey reads what the catalog requires to stay. Content that gets a head after this was used
@@ -47,14 +51,14 @@ func (c *Collector) survey(ctx context.Context) (*survey, error) {
 	}
 	s.abandon(environments, heads, intents)
 	s.roots, err = c.Retention.Roots(environments, heads, intents,
-		verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
+		verified(c.Catalog.History(ctx, history.HistoryQuery{})), s.now)
 	return s, err
 }
 
 // abandon collects the intents that will not be finished.
-func (s *survey) abandon(environments registry.Environments, heads []registry.Head, intents []registry.Intent) {
+func (s *survey) abandon(environments policy.Environments, heads []history.Head, intents []history.Intent) {
 	for _, i := range intents {
-		var head registry.Head
+		var head history.Head
 		for _, h := range heads {
 			if h.Environment == i.Environment && h.Model == i.Model {
 				head = h
@@ -67,10 +71,10 @@ func (s *survey) abandon(environments registry.Environments, heads []registry.He
 }
 
 // verified returns the history, ending with an error where its chain breaks.
-func verified(history iter.Seq2[registry.Event, error]) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
-		var before registry.Event
-		for e, err := range history {
+func verified(events iter.Seq2[history.Event, error]) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
+		var before history.Event
+		for e, err := range events {
 			if err == nil {
 				err = e.VerifyChain(before)
 			}
@@ -119,8 +123,8 @@ func (s *survey) each(ctx context.Context, visit func(repository string) error) 
 func (s *survey) evaluate(
 	ctx context.Context,
 	repository string,
-	held []registry.GCRecord,
-	links map[registry.Digest]registry.Links,
+	held []storage.GCRecord,
+	links map[registry.Digest]artifact.Links,
 ) ([]Outcome, error) {
 	for _, h := range held {
 		if _, known := links[h.Digest]; known || !h.Manifest {
@@ -165,7 +169,7 @@ func (s *survey) sources(ctx context.Context, repositories []string) error {
 }
 
 // want collects the sources that the remaining manifests of a repository mention.
-func (s *survey) want(repository string, outcomes []Outcome, links map[registry.Digest]registry.Links) {
+func (s *survey) want(repository string, outcomes []Outcome, links map[registry.Digest]artifact.Links) {
 	model, _ := registry.ModelOf(repository)
 	for _, f := range outcomes {
 		if f.Delete || !f.Manifest {
@@ -186,24 +190,24 @@ func (d damaged) Unwrap() error { return d.error }
 
 // links reads the links of a manifest from its bytes. The derived data in the database may be
 // incomplete while it is rebuilt.
-func (s *survey) links(ctx context.Context, h registry.GCRecord) (registry.Links, error) {
+func (s *survey) links(ctx context.Context, h storage.GCRecord) (artifact.Links, error) {
 	raw, err := s.read(ctx, h)
 	if err != nil {
-		return registry.Links{}, err
+		return artifact.Links{}, err
 	}
 	if h.Digest.Algorithm().FromBytes(raw) != h.Digest {
-		return registry.Links{}, damaged{
+		return artifact.Links{}, damaged{
 			registry.Errorf(registry.CodeDigest, "manifest %s: its bytes were changed", h.Digest),
 		}
 	}
-	links, err := registry.ManifestLinks(raw)
+	links, err := artifact.ManifestLinks(raw)
 	if err != nil {
-		return registry.Links{}, damaged{registry.Errorf(registry.CodeOf(err), "manifest %s: %w", h.Digest, err)}
+		return artifact.Links{}, damaged{registry.Errorf(registry.CodeOf(err), "manifest %s: %w", h.Digest, err)}
 	}
 	return links, nil
 }
 
-func (s *survey) read(ctx context.Context, h registry.GCRecord) ([]byte, error) {
+func (s *survey) read(ctx context.Context, h storage.GCRecord) ([]byte, error) {
 	blob, size, err := s.Blobs.Open(ctx, h.Digest)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return nil, damaged{registry.Errorf(registry.CodeNotFound, "manifest %s: its bytes are missing", h.Digest)}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -75,7 +76,7 @@ func (b *Bodies) Limit(next http.Handler) http.Handler {
 
 // callerOf returns the principal, or the address that a request comes from.
 func callerOf(r *http.Request) string {
-	if p, ok := registry.PrincipalOf(r.Context()); ok && p.Name != "" {
+	if p, ok := storage.PrincipalOf(r.Context()); ok && p.Name != "" {
 		return "principal " + p.Name
 	}
 	address, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/host"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // size is that of a large body. The first 64 KiB are free.
@@ -27,7 +28,7 @@ func read(t *testing.T, budget host.BodyBudget) reader {
 	t.Helper()
 	s := reader{read: make(chan string), end: make(chan struct{})}
 	h := budget.Bodies().Limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, _ := registry.PrincipalOf(r.Context())
+		caller, _ := storage.PrincipalOf(r.Context())
 		switch _, err := io.Copy(io.Discard, r.Body); {
 		case registry.HasCode(err, registry.CodeUnavailable):
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -42,7 +43,7 @@ func read(t *testing.T, budget host.BodyBudget) reader {
 	}))
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, ok := r.BasicAuth(); ok {
-			r = r.WithContext(registry.WithPrincipal(r.Context(), registry.Principal{Name: name}))
+			r = r.WithContext(storage.WithPrincipal(r.Context(), storage.Principal{Name: name}))
 		}
 		h.ServeHTTP(w, r)
 	}))

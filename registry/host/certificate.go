@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Certificate serves the certificate and key in two files, and follows their renewal: it checks
@@ -19,7 +20,7 @@ import (
 type Certificate struct {
 	certFile, keyFile string
 	logger            *slog.Logger
-	now               registry.Clock
+	now               storage.Clock
 	report            func(expires time.Time, refused bool)
 
 	mu     sync.Mutex
@@ -32,7 +33,7 @@ type Certificate struct {
 
 // LoadCertificate reads the files, in PEM. report is called with the expiry of the certificate in use, and
 // whether the files hold another one that is not used; it may be nil. Errors: CodeInvalid.
-func LoadCertificate(certFile, keyFile string, now registry.Clock, logger *slog.Logger, report func(time.Time, bool)) (*Certificate, error) {
+func LoadCertificate(certFile, keyFile string, now storage.Clock, logger *slog.Logger, report func(time.Time, bool)) (*Certificate, error) {
 	if report == nil {
 		report = func(time.Time, bool) {}
 	}

@@ -9,13 +9,14 @@ import (
 	"os"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // TrustOwn returns the settings of a client that trusts only the certificate in a file, for any
 // host name: the certificate of the service on this machine rarely names 127.0.0.1. If that
 // certificate is not valid, the service keeps using its previous one, and the client accepts
 // every certificate, so it must send no secrets. Errors: CodeInvalid.
-func TrustOwn(certFile string, now registry.Clock) (*tls.Config, error) {
+func TrustOwn(certFile string, now storage.Clock) (*tls.Config, error) {
 	text, err := os.ReadFile(certFile)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)

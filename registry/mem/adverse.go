@@ -4,31 +4,32 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Adverse lists the adverse evidence about a subject, or of a model.
-func (db *DB) Adverse(ctx context.Context, model string, subject registry.Digest) ([]registry.AdverseEvidence, error) {
+func (db *DB) Adverse(ctx context.Context, model string, subject registry.Digest) ([]evidence.AdverseEvidence, error) {
 	return catalog.Adverse(ctx, adverseRows{db.adverse}, model, subject)
 }
 
 // AdverseRow returns a whole row of adverse evidence.
-func (db *DB) AdverseRow(ctx context.Context, name string) (registry.AdverseEvidence, error) {
+func (db *DB) AdverseRow(ctx context.Context, name string) (evidence.AdverseEvidence, error) {
 	return catalog.AdverseRow(ctx, adverseRows{db.adverse}, name)
 }
 
 // CountAdverse counts the adverse evidence of a's caller.
-func (db *DB) CountAdverse(ctx context.Context, a registry.AdverseEvidence) (int, error) {
+func (db *DB) CountAdverse(ctx context.Context, a evidence.AdverseEvidence) (int, error) {
 	return catalog.CountAdverse(ctx, adverseRows{db.adverse}, a)
 }
 
 // KeepAdverse writes a row again.
-func (db *DB) KeepAdverse(ctx context.Context, a registry.AdverseEvidence) error {
+func (db *DB) KeepAdverse(ctx context.Context, a evidence.AdverseEvidence) error {
 	return catalog.KeepAdverse(ctx, adverseRows{db.adverse}, a)
 }
 
 // AdverseTable is the table of adverse evidence.
-func (db *DB) AdverseTable() registry.Table[registry.AdverseEvidence] { return db.adverse }
+func (db *DB) AdverseTable() registry.Table[evidence.AdverseEvidence] { return db.adverse }
 
 // AdverseChanges counts the changes that kept adverse evidence about a model.
 func (db *DB) AdverseChanges(ctx context.Context, model string) (int64, error) {
@@ -47,7 +48,7 @@ func (t tx) PutDocument(ctx context.Context, kind, name, body string) error {
 
 // adverseRows are the rows of a table as a database has them.
 type adverseRows struct {
-	*Table[registry.AdverseEvidence]
+	*Table[evidence.AdverseEvidence]
 }
 
 // PutDocument writes a row.

@@ -12,9 +12,10 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Blobs is [registry.Blobs] in a map. Make one with [NewBlobs].
+// Blobs is [storage.Blobs] in a map. Make one with [NewBlobs].
 type Blobs struct {
 	mu      sync.RWMutex
 	bytes   map[registry.Digest][]byte
@@ -22,8 +23,8 @@ type Blobs struct {
 }
 
 var (
-	_ registry.RepairableBlobs = (*Blobs)(nil)
-	_ registry.Remover         = (*Blobs)(nil)
+	_ storage.RepairableBlobs = (*Blobs)(nil)
+	_ storage.Remover         = (*Blobs)(nil)
 )
 
 // NewBlobs is an empty store.
@@ -77,7 +78,7 @@ func (b *Blobs) Damage(d registry.Digest) {
 }
 
 // Open returns the bytes of d.
-func (b *Blobs) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (b *Blobs) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
 		return nil, 0, err
 	}
@@ -102,7 +103,7 @@ func (b *Blobs) Delete(ctx context.Context, d registry.Digest) error {
 }
 
 // Permit returns a permit that lasts until it is closed.
-func (b *Blobs) Permit(ctx context.Context) (registry.Permit, error) {
+func (b *Blobs) Permit(ctx context.Context) (storage.Permit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

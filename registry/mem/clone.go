@@ -4,6 +4,8 @@ import (
 	"maps"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Clone returns a copy of the database, like a backup: writes to either are not in the
@@ -43,7 +45,7 @@ func (db *DB) LoseHead(environment, model string) {
 }
 
 // RestoreHead puts a head back and nothing else.
-func (db *DB) RestoreHead(h registry.Head) {
+func (db *DB) RestoreHead(h history.Head) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.heads[headKey{h.Environment, h.Model}] = h
@@ -56,7 +58,7 @@ func (db *DB) Misrecord(model string, bundle registry.Digest, row int64) {
 	defer db.mu.Unlock()
 	delete(db.recorded, recordedKey{model, bundle})
 	if row > 0 {
-		db.recorded[recordedKey{model, bundle}] = registry.Record{Seq: row, Time: db.history[row-1].Time}
+		db.recorded[recordedKey{model, bundle}] = history.Record{Seq: row, Time: db.history[row-1].Time}
 	}
 }
 
@@ -69,11 +71,11 @@ func (b *Blobs) Clone() *Blobs {
 
 // Record looks up a key in a repository, as a collector does, and unmarks
 // nothing.
-func (db *DB) Record(repository string, key registry.GCRecordKey) (registry.GCRecord, bool) {
+func (db *DB) Record(repository string, key storage.GCRecordKey) (storage.GCRecord, bool) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	a, ok := db.ages[recordKey{member{repository, key.Digest}, key.Manifest}]
-	return registry.GCRecord{Digest: key.Digest, Manifest: key.Manifest, Created: a.created, Marked: a.marked}, ok
+	return storage.GCRecord{Digest: key.Digest, Manifest: key.Manifest, Created: a.created, Marked: a.marked}, ok
 }
 
 // IsHeld reports whether any repository holds d.
@@ -85,9 +87,9 @@ func (db *DB) IsHeld(d registry.Digest) bool {
 
 // MarkedNow reports whether d is marked, with the removal of it that is under way, if
 // one is, and disturbs nothing.
-func (db *DB) MarkedNow(d registry.Digest) (removal registry.Removal, marked bool) {
+func (db *DB) MarkedNow(d registry.Digest) (removal storage.Removal, marked bool) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	c, ok := db.marked[d]
-	return registry.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, ok
+	return storage.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, ok
 }

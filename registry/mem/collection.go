@@ -9,12 +9,13 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.GCStore   = (*DB)(nil)
-	_ registry.MarkStore = (*DB)(nil)
-	_ registry.Removals  = (*DB)(nil)
+	_ storage.GCStore   = (*DB)(nil)
+	_ storage.MarkStore = (*DB)(nil)
+	_ storage.Removals  = (*DB)(nil)
 )
 
 // age is when a record came, and since when it is marked.
@@ -59,7 +60,7 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 }
 
 // Records returns the records of a repository.
-func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
+func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCReco
 }
 
 // UpdateRecords holds the lock of everything while decide thinks.
-func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) error {
+func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func([]storage.GCRecord) (storage.GCChanges, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -119,17 +120,17 @@ func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest)
 }
 
 // Unmark forgets that d is marked.
-func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
+func (db *DB) Unmark(ctx context.Context, d registry.Digest) (storage.Removal, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Removal{}, err
+		return storage.Removal{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if c := db.marked[d]; c.removal != "" {
-		return registry.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, nil
+		return storage.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, nil
 	}
 	delete(db.marked, d)
-	return registry.Removal{}, nil
+	return storage.Removal{}, nil
 }
 
 // MarkedBefore lists the content marked when the sequence was started.

@@ -3,14 +3,14 @@ package mem
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Agreed returns the agreed configuration, in which first fills what was never recorded.
-func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
+func (db *DB) Agreed(ctx context.Context, first history.Configuration) (history.Configuration, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Configuration{}, err
+		return history.Configuration{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -5,43 +5,47 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // DB is every port that a database fills, over the same maps, as one database is. Make one
 // with [New].
 type DB struct {
-	Now registry.Clock // of the catalog; nil means time.Now; to be set before use
+	Now storage.Clock // of the catalog; nil means time.Now; to be set before use
 
 	mu        sync.RWMutex
 	blobs     map[member]int64 // sizes
-	manifests map[member]registry.Manifest
+	manifests map[member]storage.Manifest
 	tags      map[tagKey]registry.Digest
-	heads     map[headKey]registry.Head
-	intents   map[headKey]registry.Intent
-	recorded  map[recordedKey]registry.Record
-	uploads   map[string]registry.UploadState
-	history   []registry.Event
+	heads     map[headKey]history.Head
+	intents   map[headKey]history.Intent
+	recorded  map[recordedKey]history.Record
+	uploads   map[string]storage.UploadState
+	history   []history.Event
 	ages      map[recordKey]age
 	marked    map[registry.Digest]deletionMark
 	leases    map[string]lease
 	answers   map[answerKey]claimedAnswer
-	tokens    map[string]registry.Token
-	sessions  map[string]registry.Session
+	tokens    map[string]storage.Token
+	sessions  map[string]storage.Session
 	secrets   map[string][]byte
-	agreed    registry.Configuration
+	agreed    history.Configuration
 
 	counters map[string]int64
 
-	nodeTypes *Table[registry.Node]
-	adverse   *Table[registry.AdverseEvidence]
+	nodeTypes *Table[artifact.Node]
+	adverse   *Table[evidence.AdverseEvidence]
 }
 
 var (
-	_ registry.RepositoryRecords = (*DB)(nil)
-	_ registry.Catalog           = (*DB)(nil)
-	_ registry.Intents           = (*DB)(nil)
-	_ registry.UploadStates      = (*DB)(nil)
-	_ registry.Listing           = (*DB)(nil)
+	_ storage.RepositoryRecords = (*DB)(nil)
+	_ storage.Catalog           = (*DB)(nil)
+	_ storage.Intents           = (*DB)(nil)
+	_ storage.UploadStates      = (*DB)(nil)
+	_ storage.Listing           = (*DB)(nil)
 )
 
 type (
@@ -69,21 +73,21 @@ func (db *DB) now() time.Time {
 func New() *DB {
 	return &DB{
 		blobs:     make(map[member]int64),
-		manifests: make(map[member]registry.Manifest),
+		manifests: make(map[member]storage.Manifest),
 		tags:      make(map[tagKey]registry.Digest),
-		heads:     make(map[headKey]registry.Head),
-		intents:   make(map[headKey]registry.Intent),
-		recorded:  make(map[recordedKey]registry.Record),
-		uploads:   make(map[string]registry.UploadState),
+		heads:     make(map[headKey]history.Head),
+		intents:   make(map[headKey]history.Intent),
+		recorded:  make(map[recordedKey]history.Record),
+		uploads:   make(map[string]storage.UploadState),
 		ages:      make(map[recordKey]age),
 		marked:    make(map[registry.Digest]deletionMark),
 		leases:    make(map[string]lease),
 		answers:   make(map[answerKey]claimedAnswer),
-		tokens:    make(map[string]registry.Token),
-		sessions:  make(map[string]registry.Session),
+		tokens:    make(map[string]storage.Token),
+		sessions:  make(map[string]storage.Session),
 		secrets:   make(map[string][]byte),
 		counters:  make(map[string]int64),
-		nodeTypes: NewTable[registry.Node](),
-		adverse:   NewTable[registry.AdverseEvidence](),
+		nodeTypes: NewTable[artifact.Node](),
+		adverse:   NewTable[evidence.AdverseEvidence](),
 	}
 }

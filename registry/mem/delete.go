@@ -5,9 +5,10 @@ import (
 	"maps"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.Deleter = (*DB)(nil)
+var _ storage.Deleter = (*DB)(nil)
 
 // DeleteManifest removes a record and its tags.
 func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {

@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Begin records an intent.
-func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
+func (db *DB) Begin(ctx context.Context, i history.Intent) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 }
 
 // Abandon forgets an intent that is as it was.
-func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
+func (db *DB) Abandon(ctx context.Context, i history.Intent) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -48,13 +49,13 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 }
 
 // Pending lists intents by environment and model.
-func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
+func (db *DB) Pending(ctx context.Context) ([]history.Intent, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(db.intents), func(a, b registry.Intent) int {
+	return slices.SortedFunc(maps.Values(db.intents), func(a, b history.Intent) int {
 		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Model, b.Model))
 	}), nil
 }

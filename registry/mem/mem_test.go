@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestBlobs(t *testing.T) {
 	t.Parallel()
-	registrytest.TestBlobs(t, func(*testing.T) (registry.RepairableBlobs, registrytest.Damage) {
+	registrytest.TestBlobs(t, func(*testing.T) (storage.RepairableBlobs, registrytest.Damage) {
 		blobs := mem.NewBlobs()
 		return blobs, func(_ *testing.T, d registry.Digest) { blobs.Damage(d) }
 	})
@@ -36,18 +38,18 @@ func clocked[T any](t *testing.T) (T, func(time.Duration)) {
 
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	registrytest.TestLeases(t, clocked[registry.Leases])
+	registrytest.TestLeases(t, clocked[storage.Leases])
 }
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	registrytest.TestIdempotency(t, clocked[registry.Idempotency])
+	registrytest.TestIdempotency(t, clocked[storage.Idempotency])
 }
 
 func TestTables(t *testing.T) {
 	t.Parallel()
 	registrytest.TestTables(t, func(*testing.T) registrytest.Tables {
-		return registrytest.Tables{NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](), NodeReports: mem.NewTable[registry.NodeReport]()}
+		return registrytest.Tables{NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](), NodeReports: mem.NewTable[storage.NodeReport]()}
 	})
 }
 
@@ -63,7 +65,7 @@ func TestIntents(t *testing.T) {
 
 func TestUploadStates(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploadStates(t, clocked[registry.UploadStates])
+	registrytest.TestUploadStates(t, clocked[storage.UploadStates])
 }
 
 func TestCollection(t *testing.T) {
@@ -78,15 +80,15 @@ func TestConfigurations(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	registrytest.TestTokens(t, func(*testing.T) registry.Tokens { return mem.New() })
+	registrytest.TestTokens(t, func(*testing.T) storage.Tokens { return mem.New() })
 }
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	registrytest.TestSessions(t, func(*testing.T) registry.Sessions { return mem.New() })
+	registrytest.TestSessions(t, func(*testing.T) storage.Sessions { return mem.New() })
 }
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	registrytest.TestSecrets(t, func(*testing.T) registry.Secrets { return mem.New() })
+	registrytest.TestSecrets(t, func(*testing.T) storage.Secrets { return mem.New() })
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.Leases      = (*DB)(nil)
-	_ registry.Idempotency = (*DB)(nil)
+	_ storage.Leases      = (*DB)(nil)
+	_ storage.Idempotency = (*DB)(nil)
 )
 
 type lease struct {
@@ -24,9 +24,9 @@ type lease struct {
 type answerKey struct{ principal, key string }
 
 type claimedAnswer struct {
-	registry.KeyClaim
+	storage.KeyClaim
 	until  time.Time
-	answer registry.KeptAnswer // without a status: the claimant is at work
+	answer storage.KeptAnswer // without a status: the claimant is at work
 }
 
 // AcquireLease compares and swaps.
@@ -57,7 +57,7 @@ func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 }
 
 // ClaimKey looks and claims at once.
-func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+func (db *DB) ClaimKey(ctx context.Context, c storage.KeyClaim) (*storage.KeptAnswer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -74,12 +74,12 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 }
 
 // RenewKey keeps a claim.
-func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
-	return db.changeClaim(ctx, c, registry.KeptAnswer{})
+func (db *DB) RenewKey(ctx context.Context, c storage.KeyClaim) error {
+	return db.changeClaim(ctx, c, storage.KeptAnswer{})
 }
 
 // SaveAnswer ends a claim with an answer.
-func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
+func (db *DB) SaveAnswer(ctx context.Context, c storage.KeyClaim, answer storage.KeptAnswer) error {
 	answer.Body = catalog.NotNull(answer.Body)
 	if err := db.changeClaim(ctx, c, answer); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (db *DB) deleteSurplus(principal string) {
 }
 
 // changeClaim extends a claim and gives it an answer.
-func (db *DB) changeClaim(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
+func (db *DB) changeClaim(ctx context.Context, c storage.KeyClaim, answer storage.KeptAnswer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (db *DB) changeClaim(ctx context.Context, c registry.KeyClaim, answer regis
 }
 
 // FreeKey ends a claim.
-func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
+func (db *DB) FreeKey(ctx context.Context, c storage.KeyClaim) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

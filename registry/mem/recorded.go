@@ -6,16 +6,17 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Recorded returns the first event of a model that names each bundle.
-func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
+func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]history.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	records := make(map[registry.Digest]registry.Record)
+	records := make(map[registry.Digest]history.Record)
 	for _, d := range bundles {
 		if r, ok := db.recorded[recordedKey{model, d}]; ok && db.names(r.Seq, model, d) {
 			records[d] = r
@@ -31,7 +32,7 @@ func (db *DB) Reindex(ctx context.Context, model string) error {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	maps.DeleteFunc(db.recorded, func(key recordedKey, _ registry.Record) bool { return key.model == model })
+	maps.DeleteFunc(db.recorded, func(key recordedKey, _ history.Record) bool { return key.model == model })
 	for _, e := range db.history {
 		if e.Model == model {
 			db.record(e)
@@ -55,11 +56,11 @@ type recordedKey struct {
 }
 
 // record notes the bundles of an event that no event named before.
-func (db *DB) record(e registry.Event) {
+func (db *DB) record(e history.Event) {
 	for _, d := range e.Evidence {
 		key := recordedKey{e.Model, d}
 		if _, ok := db.recorded[key]; !ok {
-			db.recorded[key] = registry.Record{Seq: e.Seq, Time: e.Time}
+			db.recorded[key] = history.Record{Seq: e.Seq, Time: e.Time}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // records reads and writes the records of a repository. The caller holds the lock.
@@ -36,7 +37,7 @@ func (r records) TagsOf(context.Context) (map[registry.Digest][]string, error) {
 }
 
 // ManifestRecords lists the records of manifests.
-func (r records) ManifestRecords(context.Context) ([]registry.GCRecord, error) {
+func (r records) ManifestRecords(context.Context) ([]storage.GCRecord, error) {
 	all := r.list(true)
 	for i, h := range all {
 		m := r.db.manifests[member{r.repository, h.Digest}]
@@ -46,7 +47,7 @@ func (r records) ManifestRecords(context.Context) ([]registry.GCRecord, error) {
 }
 
 // BlobRecords lists the records of blobs.
-func (r records) BlobRecords(context.Context) ([]registry.GCRecord, error) {
+func (r records) BlobRecords(context.Context) ([]storage.GCRecord, error) {
 	all := r.list(false)
 	for i, h := range all {
 		all[i].Size = r.db.blobs[member{r.repository, h.Digest}]
@@ -55,23 +56,23 @@ func (r records) BlobRecords(context.Context) ([]registry.GCRecord, error) {
 }
 
 // list lists the records of one kind by digest.
-func (r records) list(manifests bool) []registry.GCRecord {
-	var all []registry.GCRecord
+func (r records) list(manifests bool) []storage.GCRecord {
+	var all []storage.GCRecord
 	for key, a := range r.db.ages {
 		if key.repository == r.repository && key.manifest == manifests {
-			all = append(all, registry.GCRecord{Digest: key.digest, Manifest: manifests, Created: a.created, Marked: a.marked})
+			all = append(all, storage.GCRecord{Digest: key.digest, Manifest: manifests, Created: a.created, Marked: a.marked})
 		}
 	}
-	slices.SortFunc(all, func(a, b registry.GCRecord) int { return cmp.Compare(a.Digest, b.Digest) })
+	slices.SortFunc(all, func(a, b storage.GCRecord) int { return cmp.Compare(a.Digest, b.Digest) })
 	return all
 }
 
-func (r records) key(key registry.GCRecordKey) recordKey {
+func (r records) key(key storage.GCRecordKey) recordKey {
 	return recordKey{member{r.repository, key.Digest}, key.Manifest}
 }
 
 // UnmarkRecord unmarks a record.
-func (r records) UnmarkRecord(_ context.Context, key registry.GCRecordKey) error {
+func (r records) UnmarkRecord(_ context.Context, key storage.GCRecordKey) error {
 	if _, ok := r.db.ages[r.key(key)]; !ok {
 		return catalog.ErrNoRow
 	}
@@ -80,7 +81,7 @@ func (r records) UnmarkRecord(_ context.Context, key registry.GCRecordKey) error
 }
 
 // MarkRecord marks a record.
-func (r records) MarkRecord(_ context.Context, key registry.GCRecordKey, at time.Time) error {
+func (r records) MarkRecord(_ context.Context, key storage.GCRecordKey, at time.Time) error {
 	if a, ok := r.db.ages[r.key(key)]; ok && a.marked.IsZero() {
 		r.db.ages[r.key(key)] = age{a.created, r.db.notBefore(at)}
 	}
@@ -88,7 +89,7 @@ func (r records) MarkRecord(_ context.Context, key registry.GCRecordKey, at time
 }
 
 // DeleteRecord deletes a record.
-func (r records) DeleteRecord(_ context.Context, key registry.GCRecordKey) error {
+func (r records) DeleteRecord(_ context.Context, key storage.GCRecordKey) error {
 	if key.Manifest {
 		r.db.deleteManifest(r.key(key).member)
 	} else {

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // AddBlob records a membership. A second one only unmarks.
@@ -33,7 +34,7 @@ func (db *DB) addBlob(repository string, d registry.Digest, size int64) {
 
 // AddUploaded ends an upload and records the membership.
 func (db *DB) AddUploaded(
-	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+	ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest, size int64,
 ) (added bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -66,7 +67,7 @@ func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (i
 }
 
 // PutManifest records m. Media type, size and pusher stay as first recorded.
-func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (db *DB) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 }
 
 // putManifest records m. The caller holds the lock.
-func (db *DB) putManifest(repository string, m registry.Manifest) {
+func (db *DB) putManifest(repository string, m storage.Manifest) {
 	key := member{repository, m.Digest}
 	if have, ok := db.manifests[key]; ok {
 		m.MediaType, m.Size, m.Pusher = have.MediaType, have.Size, have.Pusher
@@ -90,16 +91,16 @@ func (db *DB) putManifest(repository string, m registry.Manifest) {
 }
 
 // Manifest returns the record of d, and unmarks.
-func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (storage.Manifest, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	key := member{repository, d}
 	m, ok := db.manifests[key]
 	if !ok {
-		return registry.Manifest{}, registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
+		return storage.Manifest{}, registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
 	}
 	db.unmark(recordKey{key, true})
 	return clone(m), nil
@@ -110,20 +111,20 @@ const referrerPage = 100
 
 // Referrers lists a page of who refers to d.
 func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest,
-	artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+	artifactType string, after registry.Digest) ([]storage.Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	var found []registry.Manifest
+	var found []storage.Manifest
 	for key, m := range db.manifests {
 		if key.repository == repository && d != "" && m.Derived.Subject == d &&
 			m.Digest > after && (artifactType == "" || m.Derived.ArtifactType == artifactType) {
 			found = append(found, clone(m))
 		}
 	}
-	slices.SortFunc(found, func(a, b registry.Manifest) int { return cmp.Compare(a.Digest, b.Digest) })
+	slices.SortFunc(found, func(a, b storage.Manifest) int { return cmp.Compare(a.Digest, b.Digest) })
 	return found[:min(len(found), referrerPage)], nil
 }
 
@@ -144,20 +145,20 @@ func (db *DB) CountReferrers(ctx context.Context, repository string, d registry.
 }
 
 // AllManifests lists the manifests recorded when the sequence was started.
-func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
-	return func(yield func(registry.RepositoryManifest, error) bool) {
+func (db *DB) AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error] {
+	return func(yield func(storage.RepositoryManifest, error) bool) {
 		yieldAll(ctx, db.allManifests(), yield)
 	}
 }
 
-func (db *DB) allManifests() []registry.RepositoryManifest {
+func (db *DB) allManifests() []storage.RepositoryManifest {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	all := make([]registry.RepositoryManifest, 0, len(db.manifests))
+	all := make([]storage.RepositoryManifest, 0, len(db.manifests))
 	for key, m := range db.manifests {
-		all = append(all, registry.RepositoryManifest{Repository: key.repository, Manifest: clone(m)})
+		all = append(all, storage.RepositoryManifest{Repository: key.repository, Manifest: clone(m)})
 	}
-	slices.SortFunc(all, func(a, b registry.RepositoryManifest) int {
+	slices.SortFunc(all, func(a, b storage.RepositoryManifest) int {
 		return cmp.Or(cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Manifest.Digest, b.Manifest.Digest))
 	})
 	return all
@@ -212,7 +213,7 @@ func (db *DB) ListTags(ctx context.Context, repository, after string, limit int)
 }
 
 // clone shares no memory with m. No annotations are a nil map.
-func clone(m registry.Manifest) registry.Manifest {
+func clone(m storage.Manifest) storage.Manifest {
 	m.Derived.Annotations = maps.Clone(m.Derived.Annotations)
 	if len(m.Derived.Annotations) == 0 {
 		m.Derived.Annotations = nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // deletionMark is since when no repository holds some bytes, and the removal of them that is
@@ -21,7 +22,7 @@ func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 }
 
 // BeginRemoval holds the lock of everything.
-func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) (begun []registry.Digest, err error) {
+func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) (begun []registry.Digest, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.Sessions = (*DB)(nil)
+var _ storage.Sessions = (*DB)(nil)
 
 // CreateSession keeps a session, and deletes those that it replaces.
-func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
+func (db *DB) CreateSession(ctx context.Context, s storage.Session) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
 	s.Claims = bytes.Clone(s.Claims)
 	s.Created, s.Expires = s.Created.UTC().Truncate(time.Microsecond), s.Expires.UTC().Truncate(time.Microsecond)
 	db.sessions[s.ID] = s
-	var own []registry.Session
+	var own []storage.Session
 	for id, have := range db.sessions {
 		switch {
 		case !have.Expires.After(s.Created):
@@ -33,23 +34,23 @@ func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
 			own = append(own, have)
 		}
 	}
-	slices.SortFunc(own, func(a, b registry.Session) int { return b.Created.Compare(a.Created) })
-	for _, old := range own[min(len(own), registry.MaxSessions):] {
+	slices.SortFunc(own, func(a, b storage.Session) int { return b.Created.Compare(a.Created) })
+	for _, old := range own[min(len(own), storage.MaxSessions):] {
 		delete(db.sessions, old.ID)
 	}
 	return nil
 }
 
 // FindSession returns the session with an ID.
-func (db *DB) FindSession(ctx context.Context, id string) (registry.Session, error) {
+func (db *DB) FindSession(ctx context.Context, id string) (storage.Session, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Session{}, err
+		return storage.Session{}, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	s, ok := db.sessions[id]
 	if !ok {
-		return registry.Session{}, registry.Errorf(registry.CodeNotFound, "session %s: not found", id)
+		return storage.Session{}, registry.Errorf(registry.CodeNotFound, "session %s: not found", id)
 	}
 	s.Claims = bytes.Clone(s.Claims)
 	return s, nil

@@ -10,7 +10,9 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Table is documents by name. Make one with [NewTable].
@@ -20,8 +22,8 @@ type Table[T any] struct {
 }
 
 var (
-	_ registry.NodeTypes   = (*Table[registry.Node])(nil)
-	_ registry.NodeReports = (*Table[registry.NodeReport])(nil)
+	_ storage.NodeTypes   = (*Table[artifact.Node])(nil)
+	_ storage.NodeReports = (*Table[storage.NodeReport])(nil)
 )
 
 // NewTable is an empty table.

@@ -10,15 +10,16 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.Tokens  = (*DB)(nil)
-	_ registry.Secrets = (*DB)(nil)
+	_ storage.Tokens  = (*DB)(nil)
+	_ storage.Secrets = (*DB)(nil)
 )
 
 // CreateToken keeps a token.
-func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
+func (db *DB) CreateToken(ctx context.Context, t storage.Token) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -40,28 +41,28 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 }
 
 // FindToken returns the token of an ID.
-func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
+func (db *DB) FindToken(ctx context.Context, id string) (storage.Token, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Token{}, err
+		return storage.Token{}, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	t, ok := db.tokens[id]
 	if !ok {
-		return registry.Token{}, registry.Errorf(registry.CodeNotFound, "token %s: not found", id)
+		return storage.Token{}, registry.Errorf(registry.CodeNotFound, "token %s: not found", id)
 	}
 	t.Grants = cloneGrants(t.Grants)
 	return t, nil
 }
 
 // ListTokens lists tokens by ID.
-func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
+func (db *DB) ListTokens(ctx context.Context) ([]storage.Token, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	all := slices.SortedFunc(maps.Values(db.tokens), func(a, b registry.Token) int { return cmp.Compare(a.ID, b.ID) })
+	all := slices.SortedFunc(maps.Values(db.tokens), func(a, b storage.Token) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range all {
 		all[i].Grants = cloneGrants(all[i].Grants)
 	}
@@ -121,7 +122,7 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 }
 
 // cloneGrants shares no memory with grants.
-func cloneGrants(grants []registry.Grant) []registry.Grant {
+func cloneGrants(grants []storage.Grant) []storage.Grant {
 	copied := slices.Clone(grants)
 	for i := range copied {
 		copied[i].Permissions = slices.Clone(copied[i].Permissions)

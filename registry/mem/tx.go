@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // tx reads and writes for a change. The caller holds the lock.
@@ -17,21 +19,21 @@ var (
 )
 
 // Last returns the newest event, or the zero Event.
-func (t tx) Last(context.Context) (registry.Event, error) {
+func (t tx) Last(context.Context) (history.Event, error) {
 	if n := len(t.history); n > 0 {
 		return t.history[n-1], nil
 	}
-	return registry.Event{}, nil
+	return history.Event{}, nil
 }
 
 // ModelState returns the state of a model in an environment.
-func (t tx) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
+func (t tx) ModelState(ctx context.Context, environment, model string) (history.ModelState, error) {
 	return catalog.ModelState(ctx, t, environment, model)
 }
 
 // Since lists the events of a model after a sequence number.
-func (t tx) Since(_ context.Context, model string, after int64) ([]registry.Event, error) {
-	return t.selected(registry.HistoryQuery{Model: model, After: after}), nil
+func (t tx) Since(_ context.Context, model string, after int64) ([]history.Event, error) {
+	return t.selected(history.HistoryQuery{Model: model, After: after}), nil
 }
 
 // Tag returns the digest that a tag names, or "".
@@ -40,7 +42,7 @@ func (t tx) Tag(_ context.Context, repository, tag string) (registry.Digest, err
 }
 
 // Recorded reports whether a manifest is recorded, and unmarks it.
-func (t tx) Recorded(_ context.Context, m registry.ManifestPlace) (bool, error) {
+func (t tx) Recorded(_ context.Context, m storage.ManifestPlace) (bool, error) {
 	key := recordKey{member{m.Repository, m.Digest}, true}
 	_, ok := t.ages[key]
 	if ok {
@@ -50,7 +52,7 @@ func (t tx) Recorded(_ context.Context, m registry.ManifestPlace) (bool, error) 
 }
 
 // HeadRow returns a head, or the zero Head.
-func (t tx) HeadRow(_ context.Context, environment, model string) (registry.Head, error) {
+func (t tx) HeadRow(_ context.Context, environment, model string) (history.Head, error) {
 	return t.heads[headKey{environment, model}], nil
 }
 
@@ -58,7 +60,7 @@ func (t tx) HeadRow(_ context.Context, environment, model string) (registry.Head
 func (t tx) CounterGet(_ context.Context, name string) (int64, error) { return t.counters[name], nil }
 
 // ConfigurationParts lists the parts of the agreed configuration.
-func (t tx) ConfigurationParts(context.Context) ([]registry.ConfigurationPart, error) {
+func (t tx) ConfigurationParts(context.Context) ([]history.ConfigurationPart, error) {
 	return t.agreed.Parts(), nil
 }
 
@@ -68,31 +70,31 @@ func (t tx) Documents(_ context.Context, _, after string, limit int) ([]catalog.
 }
 
 // NodeTypes is the table of named nodes.
-func (db *DB) NodeTypes() registry.NodeTypes { return db.nodeTypes }
+func (db *DB) NodeTypes() storage.NodeTypes { return db.nodeTypes }
 
 // HistoryLastSeq returns the number of the newest event.
 func (t tx) HistoryLastSeq(context.Context) (int64, error) { return int64(len(t.history)), nil }
 
 // SetHead sets a head.
-func (t tx) SetHead(_ context.Context, h registry.Head) error {
+func (t tx) SetHead(_ context.Context, h history.Head) error {
 	t.heads[headKey{h.Environment, h.Model}] = h
 	return nil
 }
 
 // PutManifest records a manifest.
-func (t tx) PutManifest(_ context.Context, repository string, m registry.Manifest) error {
+func (t tx) PutManifest(_ context.Context, repository string, m storage.Manifest) error {
 	t.putManifest(repository, m)
 	return nil
 }
 
 // MoveTag sets a tag.
-func (t tx) MoveTag(_ context.Context, m registry.TagMove) error {
+func (t tx) MoveTag(_ context.Context, m storage.TagMove) error {
 	t.tags[tagKey{m.Repository, m.Tag}] = m.Digest
 	return nil
 }
 
 // SetConfigurationPart replaces a part of the agreed configuration.
-func (t tx) SetConfigurationPart(_ context.Context, p registry.ConfigurationPart) error {
+func (t tx) SetConfigurationPart(_ context.Context, p history.ConfigurationPart) error {
 	t.agreed.Set(p.Name, p.Digest)
 	return nil
 }

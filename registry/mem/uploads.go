@@ -9,19 +9,20 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Uploads is [registry.Uploads] in a map. Make one with [NewUploads].
+// Uploads is [storage.Uploads] in a map. Make one with [NewUploads].
 type Uploads struct {
 	blobs *Blobs
 	mu    sync.Mutex
 	open  map[uploadKey]*upload
 }
 
-var _ registry.Uploads = (*Uploads)(nil)
+var _ storage.Uploads = (*Uploads)(nil)
 
 type uploadKey struct {
-	owner registry.UploadOwner
+	owner storage.UploadOwner
 	id    string
 }
 
@@ -36,11 +37,11 @@ func NewUploads(blobs *Blobs) *Uploads {
 }
 
 // Begin makes an empty upload.
-func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
+func (u *Uploads) Begin(ctx context.Context, owner storage.UploadOwner) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	id := registry.NewUpload(owner).ID
+	id := storage.NewUpload(owner).ID
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[uploadKey{owner, id}] = &upload{}
@@ -48,7 +49,7 @@ func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string
 }
 
 // Offset returns the number of bytes that arrived.
-func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
+func (u *Uploads) Offset(ctx context.Context, owner storage.UploadOwner, id string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -62,7 +63,7 @@ func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id str
 }
 
 // Append keeps what r has.
-func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
+func (u *Uploads) Append(ctx context.Context, owner storage.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
 	found, err := u.acquire(ctx, owner, id, offset)
 	if err != nil {
 		return 0, err
@@ -88,7 +89,7 @@ func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id str
 }
 
 // acquire returns an upload to one Append alone.
-func (u *Uploads) acquire(ctx context.Context, owner registry.UploadOwner, id string, offset int64) (*upload, error) {
+func (u *Uploads) acquire(ctx context.Context, owner storage.UploadOwner, id string, offset int64) (*upload, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (u *Uploads) grow(found *upload, p []byte) int64 {
 }
 
 // Finish makes the upload a blob. Whatever comes of it, the upload is gone.
-func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
+func (u *Uploads) Finish(ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest) (int64, error) {
 	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
 		return 0, err
 	}
@@ -138,7 +139,7 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 }
 
 // Cancel ends an upload.
-func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
+func (u *Uploads) Cancel(ctx context.Context, owner storage.UploadOwner, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id str
 	return err
 }
 
-func (u *Uploads) find(owner registry.UploadOwner, id string) (*upload, error) {
+func (u *Uploads) find(owner storage.UploadOwner, id string) (*upload, error) {
 	found, ok := u.open[uploadKey{owner, id}]
 	if !ok {
 		return nil, registry.Errorf(registry.CodeNotFound, "upload %s: not found; begin another", id)

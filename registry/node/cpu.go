@@ -8,7 +8,7 @@ import (
 
 	"github.com/klauspost/cpuid/v2"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // feature maps a feature name that targets use to its bit.
@@ -50,8 +50,8 @@ func FeatureNames() []string {
 	return names
 }
 
-func describeCPU(info cpuInfo) registry.NodeCPU {
-	c := registry.NodeCPU{
+func describeCPU(info cpuInfo) artifact.NodeCPU {
+	c := artifact.NodeCPU{
 		Arch:   runtime.GOARCH,
 		Vendor: strings.TrimSpace(cpuid.CPU.VendorString),
 		Model:  strings.Join(strings.Fields(cpuid.CPU.BrandName), " "),

@@ -15,14 +15,15 @@ import (
 	"runtime"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // SourceMachine is the Source of a Node that Describe read.
-const SourceMachine = registry.SourceMachine
+const SourceMachine = artifact.SourceMachine
 
-// NoteEmulated is [registry.NoteEmulated].
-const NoteEmulated = registry.NoteEmulated
+// NoteEmulated is [artifact.NoteEmulated].
+const NoteEmulated = artifact.NoteEmulated
 
 // Options configure the places where Describe looks. The zero Options describe this machine.
 type Options struct {
@@ -41,10 +42,10 @@ type Options struct {
 
 // Describe reads this machine. It fails only if ctx ends. A part that cannot be read is left
 // out, with a note if the user should know.
-func Describe(ctx context.Context, o Options) (registry.Node, error) {
+func Describe(ctx context.Context, o Options) (artifact.Node, error) {
 	o = o.withDefaults()
 	cpuinfo := readCPUInfo(o.path("/proc/cpuinfo"))
-	n := registry.Node{
+	n := artifact.Node{
 		V:         documentVersion,
 		OS:        runtime.GOOS,
 		CPU:       describeCPU(cpuinfo),
@@ -59,7 +60,7 @@ func Describe(ctx context.Context, o Options) (registry.Node, error) {
 	n.Accelerators = devices
 	n.Notes = append(n.Notes, notes...)
 	if err := ctx.Err(); err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInternal, "describe this machine: %w", err)
+		return artifact.Node{}, registry.Errorf(registry.CodeInternal, "describe this machine: %w", err)
 	}
 	return n, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // SourceLabels is the Source of a Node that was read from the labels of a Kubernetes node.
@@ -59,15 +60,15 @@ func ParseLabels(name string, data []byte) (map[string]string, error) {
 // FromLabels describes the node that has these labels. A fact without a label is left out, and
 // so meets no requirement. A label with an invalid value is an error. Labels do not name
 // runtimes. Errors: CodeInvalid, naming the label.
-func FromLabels(labels map[string]string) (registry.Node, error) {
+func FromLabels(labels map[string]string) (artifact.Node, error) {
 	if len(labels) > maxLabels {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "%d labels: want at most %d", len(labels), maxLabels)
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid, "%d labels: want at most %d", len(labels), maxLabels)
 	}
 	if labels[labelArch] == "" {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid,
 			"labels: %s is missing: want all labels of a Kubernetes node", labelArch)
 	}
-	n := registry.Node{V: documentVersion, OS: labels[labelOS], CPU: labelledCPU(labels), Source: SourceLabels}
+	n := artifact.Node{V: documentVersion, OS: labels[labelOS], CPU: labelledCPU(labels), Source: SourceLabels}
 	if n.OS == "" {
 		n.OS = "linux"
 	}
@@ -77,7 +78,7 @@ func FromLabels(labels map[string]string) (registry.Node, error) {
 		err = checkNode(n)
 	}
 	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
 	}
 	return n, nil
 }
@@ -85,8 +86,8 @@ func FromLabels(labels map[string]string) (registry.Node, error) {
 // labelledCPU reads the processor. Node feature discovery uses the feature names of the library
 // from which our list is made; on arm64 it uses those of the kernel. Its label for the level is
 // more reliable than its features, because it omits some features that a level requires.
-func labelledCPU(labels map[string]string) registry.NodeCPU {
-	c := registry.NodeCPU{Arch: labels[labelArch], Vendor: map[string]string{"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}[labels[labelVendor]]}
+func labelledCPU(labels map[string]string) artifact.NodeCPU {
+	c := artifact.NodeCPU{Arch: labels[labelArch], Vendor: map[string]string{"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}[labels[labelVendor]]}
 	has := func(flag string) bool { return labels[labelCPUID+flag] == "true" }
 	for _, f := range features() {
 		if has(f.id.String()) || has(strings.ToUpper(f.name)) {
@@ -106,12 +107,12 @@ func labelledCPU(labels map[string]string) registry.NodeCPU {
 }
 
 // labelledDevices lists whole devices, or the MIG instances of partitioned ones.
-func labelledDevices(labels map[string]string) ([]registry.NodeAccelerator, []string, error) {
+func labelledDevices(labels map[string]string) ([]artifact.NodeAccelerator, []string, error) {
 	product := labels[labelGPU+"product"]
 	if product == "" {
 		return nil, nil, nil
 	}
-	device := registry.NodeAccelerator{Vendor: "nvidia", Driver: labelledDriver(labels)}
+	device := artifact.NodeAccelerator{Vendor: "nvidia", Driver: labelledDriver(labels)}
 	if major := labels[labelGPU+"compute.major"]; major != "" {
 		capability := capabilityPattern.FindStringSubmatch(major + "." + labels[labelGPU+"compute.minor"])
 		if capability == nil {
@@ -134,8 +135,8 @@ func labelledDevices(labels map[string]string) ([]registry.NodeAccelerator, []st
 
 // mixedInstances lists the MIG instances of each profile. The labels do not tell which devices
 // are unpartitioned, so no whole device is listed.
-func mixedInstances(labels map[string]string, device registry.NodeAccelerator,
-	product string) (all []registry.NodeAccelerator, notes []string, err error) {
+func mixedInstances(labels map[string]string, device artifact.NodeAccelerator,
+	product string) (all []artifact.NodeAccelerator, notes []string, err error) {
 	var profiles []string
 	for label := range labels {
 		if profile, ok := strings.CutSuffix(strings.TrimPrefix(label, labelMIG), ".count"); ok && strings.HasPrefix(label, labelMIG) {
@@ -159,7 +160,7 @@ func mixedInstances(labels map[string]string, device registry.NodeAccelerator,
 }
 
 // repeated returns a list of equal devices, with memory and count from the labels with prefix.
-func repeated(labels map[string]string, prefix string, device registry.NodeAccelerator, shared bool) ([]registry.NodeAccelerator, error) {
+func repeated(labels map[string]string, prefix string, device artifact.NodeAccelerator, shared bool) ([]artifact.NodeAccelerator, error) {
 	if text := labels[prefix+"memory"]; text != "" && !shared {
 		var err error
 		if device.MemoryMiB, err = parseMemory(text); err != nil {
@@ -173,7 +174,7 @@ func repeated(labels map[string]string, prefix string, device registry.NodeAccel
 			return nil, fmt.Errorf("%scount %q: want 0 to %d", prefix, text, maxGPUs)
 		}
 	}
-	return slices.Repeat([]registry.NodeAccelerator{device}, count), nil
+	return slices.Repeat([]artifact.NodeAccelerator{device}, count), nil
 }
 
 // labelledDriver returns the version of the GPU driver from the labels that are present.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
 )
 
@@ -33,7 +34,7 @@ func gpu(more ...string) map[string]string {
 func TestFromLabels(t *testing.T) {
 	t.Parallel()
 	const cpuid = "feature.node.kubernetes.io/cpu-cpuid."
-	l4 := registry.NodeAccelerator{Vendor: "nvidia", Product: "NVIDIA-L4", Arch: "sm_89", MemoryMiB: 23034, Driver: "580.65.06"}
+	l4 := artifact.NodeAccelerator{Vendor: "nvidia", Product: "NVIDIA-L4", Arch: "sm_89", MemoryMiB: 23034, Driver: "580.65.06"}
 	shared, slice := l4, l4
 	shared.MemoryMiB = 0
 	slice.Product, slice.MIG, slice.MemoryMiB = "NVIDIA-H200", "1g.18gb", 16384
@@ -41,34 +42,34 @@ func TestFromLabels(t *testing.T) {
 	old.Driver = "535.104.5"
 	for name, c := range map[string]struct {
 		labels map[string]string
-		cpu    registry.NodeCPU
-		gpus   []registry.NodeAccelerator
+		cpu    artifact.NodeCPU
+		gpus   []artifact.NodeAccelerator
 	}{
-		"bare": {labelled(), registry.NodeCPU{Arch: "amd64", Level: "v1"}, nil},
+		"bare": {labelled(), artifact.NodeCPU{Arch: "amd64", Level: "v1"}, nil},
 		"arm64": {labelled("kubernetes.io/arch", "arm64", cpuid+"ASIMDDP", "true", cpuid+"SVE", "true", cpuid+"X86_64_V4", "true"),
-			registry.NodeCPU{Arch: "arm64", Features: []string{"asimddp", "sve"}}, nil},
+			artifact.NodeCPU{Arch: "arm64", Features: []string{"asimddp", "sve"}}, nil},
 		"features": {
 			labelled(cpuid+"AVX512VNNI", "true", cpuid+"AVX2", "true", cpuid+"FMA3", "true", cpuid+"AVXVNNI",
 				"false", cpuid+"X86_64_V2", "true", cpuid+"X86_64_V3", "true", "feature.node.kubernetes.io/cpu-model.vendor_id", "Intel"),
-			registry.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "GenuineIntel", Features: []string{"avx2", "avx512_vnni", "fma"}}, nil,
+			artifact.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "GenuineIntel", Features: []string{"avx2", "avx512_vnni", "fma"}}, nil,
 		},
-		"gpu":      {gpu(), registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{l4}},
-		"two gpus": {gpu("nvidia.com/gpu.count", "2"), registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{l4, l4}},
-		"shared":   {gpu("nvidia.com/gpu.product", "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas", "4"), registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{shared}},
+		"gpu":      {gpu(), artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{l4}},
+		"two gpus": {gpu("nvidia.com/gpu.count", "2"), artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{l4, l4}},
+		"shared":   {gpu("nvidia.com/gpu.product", "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas", "4"), artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{shared}},
 		"older discovery": {
 			gpu("nvidia.com/cuda.driver-version.full", "", "nvidia.com/cuda.driver.major",
 				"535", "nvidia.com/cuda.driver.minor", "104", "nvidia.com/cuda.driver.rev", "5"),
-			registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{old},
+			artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{old},
 		},
 		"partitioned alike": {
 			gpu("nvidia.com/gpu.product", "NVIDIA-H200-MIG-1g.18gb", "nvidia.com/mig.strategy",
 				"single", "nvidia.com/gpu.memory", "16384", "nvidia.com/gpu.count", "2"),
-			registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{slice, slice},
+			artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{slice, slice},
 		},
 		"partitioned": {
 			gpu("nvidia.com/gpu.product", "NVIDIA-H200", "nvidia.com/mig.strategy", "mixed",
 				"nvidia.com/mig-1g.18gb.count", "1", "nvidia.com/mig-1g.18gb.memory", "16384"),
-			registry.NodeCPU{Arch: "amd64", Level: "v1"}, []registry.NodeAccelerator{slice},
+			artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{slice},
 		},
 	} {
 		got, err := node.FromLabels(c.labels)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
 )
 
@@ -35,7 +36,7 @@ func tree(t *testing.T, files map[string]string) string {
 }
 
 // checkRoundTrip holds Describe to what Parse accepts.
-func checkRoundTrip(t *testing.T, n registry.Node) {
+func checkRoundTrip(t *testing.T, n artifact.Node) {
 	t.Helper()
 	data, err := json.Marshal(n)
 	if err != nil {

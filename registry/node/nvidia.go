@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // gpuFields are the fields of nvidia-smi's --query-gpu, in the order that parseGPUs reads.
@@ -32,12 +32,12 @@ var (
 type gpu struct {
 	index  int
 	mig    bool // partitioned: only its MIG instances can be used
-	device registry.NodeAccelerator
+	device artifact.NodeAccelerator
 }
 
 // nvidia lists NVIDIA GPUs. Without nvidia-smi the list is empty. If nvidia-smi fails or its
 // output cannot be parsed, the list is empty and a note has the reason.
-func nvidia(ctx context.Context, run func(context.Context, string, ...string) ([]byte, error)) ([]registry.NodeAccelerator, []string) {
+func nvidia(ctx context.Context, run func(context.Context, string, ...string) ([]byte, error)) ([]artifact.NodeAccelerator, []string) {
 	out, err := run(ctx, "nvidia-smi", "--query-gpu="+gpuFields, "--format=csv,noheader,nounits")
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, nil
@@ -68,7 +68,7 @@ func nvidia(ctx context.Context, run func(context.Context, string, ...string) ([
 // devices lists whole devices, and the MIG instances of partitioned ones. The memory of an
 // instance is unknown: nvidia-smi does not list it, and the figure in the profile's name is
 // rounded.
-func devices(gpus []gpu, profiles map[int][]string) (list []registry.NodeAccelerator, notes []string) {
+func devices(gpus []gpu, profiles map[int][]string) (list []artifact.NodeAccelerator, notes []string) {
 	for _, g := range gpus {
 		if !g.mig {
 			list = append(list, g.device)
@@ -138,7 +138,7 @@ func parseGPU(line string) (gpu, error) {
 	if fields[5] != "Enabled" && fields[5] != "Disabled" && !absent(fields[5]) {
 		return gpu{}, fmt.Errorf("mig.mode.current %q: want Enabled, Disabled or [N/A]", fields[5])
 	}
-	return gpu{index: index, mig: fields[5] == "Enabled", device: registry.NodeAccelerator{
+	return gpu{index: index, mig: fields[5] == "Enabled", device: artifact.NodeAccelerator{
 		Vendor: "nvidia",
 		// As GPU feature discovery writes the label nvidia.com/gpu.product.
 		Product:   strings.ReplaceAll(fields[1], " ", "-"),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
 )
 
@@ -28,7 +28,7 @@ func smi(query, list string) func(context.Context, string, ...string) ([]byte, e
 	}
 }
 
-func describe(t *testing.T, o node.Options) registry.Node {
+func describe(t *testing.T, o node.Options) artifact.Node {
 	t.Helper()
 	if o.Root == "" {
 		o.Root = t.TempDir()
@@ -48,8 +48,8 @@ func describe(t *testing.T, o node.Options) registry.Node {
 
 func TestAccelerators(t *testing.T) {
 	t.Parallel()
-	h200 := registry.NodeAccelerator{Vendor: "nvidia", Product: "NVIDIA-H200", Arch: "sm_90", MemoryMiB: 143771, Driver: "580.65.06"}
-	instance := func(profile string) registry.NodeAccelerator {
+	h200 := artifact.NodeAccelerator{Vendor: "nvidia", Product: "NVIDIA-H200", Arch: "sm_90", MemoryMiB: 143771, Driver: "580.65.06"}
+	instance := func(profile string) artifact.NodeAccelerator {
 		i := h200
 		i.MIG, i.MemoryMiB = profile, 0
 		return i
@@ -57,28 +57,28 @@ func TestAccelerators(t *testing.T) {
 	row := "0, NVIDIA H200, 9.0, 143771, 580.65.06, Disabled\n"
 	for name, tc := range map[string]struct {
 		query, list string
-		want        []registry.NodeAccelerator
+		want        []artifact.NodeAccelerator
 		note        string // part of the one note; empty: no notes
 	}{
 		"none": {query: ""},
-		"one":  {query: row, want: []registry.NodeAccelerator{h200}},
+		"one":  {query: row, want: []artifact.NodeAccelerator{h200}},
 		"two, of consumers": {
 			query: "0, NVIDIA GeForce RTX 5090, 12.0, 32607, 580.65, [N/A]\n1, Tesla T4, 7.5, 15360, 580.65, [Not Supported]\n",
-			want: []registry.NodeAccelerator{
+			want: []artifact.NodeAccelerator{
 				{Vendor: "nvidia", Product: "NVIDIA-GeForce-RTX-5090", Arch: "sm_120", MemoryMiB: 32607, Driver: "580.65"},
 				{Vendor: "nvidia", Product: "Tesla-T4", Arch: "sm_75", MemoryMiB: 15360, Driver: "580.65"},
 			},
 		},
 		"memory that may not be asked for": {
 			query: "0, NVIDIA H200, 9.0, [Insufficient Permissions], 580.65.06, Disabled\n",
-			want:  []registry.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-H200", Arch: "sm_90", Driver: "580.65.06"}},
+			want:  []artifact.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-H200", Arch: "sm_90", Driver: "580.65.06"}},
 		},
 		"instances": {
 			query: "0, NVIDIA H200, 9.0, 143771, 580.65.06, Enabled\n1, NVIDIA H200, 9.0, 143771, 580.65.06, Disabled\n",
 			list: "GPU 0: NVIDIA H200 (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)\n" +
 				"  MIG 1g.18gb     Device  0: (UUID: MIG-1a)\n  MIG 1c.3g.71gb  Device  1: (UUID: MIG-1b)\n" +
 				"\nGPU 1: NVIDIA H200 (UUID: GPU-2)\n",
-			want: []registry.NodeAccelerator{instance("1g.18gb"), instance("1c.3g.71gb"), h200},
+			want: []artifact.NodeAccelerator{instance("1g.18gb"), instance("1c.3g.71gb"), h200},
 		},
 		"a line that is neither": {
 			query: "0, NVIDIA H200, 9.0, 143771, 580.65.06, Enabled\n", list: "GPU 0: NVIDIA H200 (UUID: GPU-2)\n  a device\n", note: "want a GPU or a MIG device",

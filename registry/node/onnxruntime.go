@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 var (
@@ -40,7 +40,7 @@ func newest(dir string, pattern *regexp.Regexp) string {
 	}
 	found := ""
 	for _, e := range entries {
-		if m := pattern.FindStringSubmatch(e.Name()); m != nil && (found == "" || registry.CompareVersions(m[1], found) > 0) {
+		if m := pattern.FindStringSubmatch(e.Name()); m != nil && (found == "" || artifact.CompareVersions(m[1], found) > 0) {
 			found = m[1]
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 const (
@@ -24,40 +25,40 @@ var runtimePattern = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*):([0-9]+(?:\.[0-
 // ParseFile reads a node document of format version 1, at most 1 MiB. Errors: CodeNotFound if
 // the file does not exist; CodeInvalid, naming file and field, if it is not a valid node
 // document.
-func ParseFile(path string) (registry.Node, error) {
+func ParseFile(path string) (artifact.Node, error) {
 	data, err := readDocument("node", path)
 	if err != nil {
-		return registry.Node{}, err
+		return artifact.Node{}, err
 	}
 	return Parse(path, data)
 }
 
 // Parse reads a node document as ParseFile does. Errors call the file name.
-func Parse(name string, data []byte) (registry.Node, error) {
-	var n registry.Node
+func Parse(name string, data []byte) (artifact.Node, error) {
+	var n artifact.Node
 	err := decodeStrict(data, &n)
 	if err == nil {
 		n, err = check(n)
 	}
 	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node file %s: %w", name, err)
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid, "node file %s: %w", name, err)
 	}
 	return n, nil
 }
 
 // Check validates a node from another source, and returns it with sorted features. Errors:
 // CodeInvalid, naming the field.
-func Check(n registry.Node) (registry.Node, error) {
+func Check(n artifact.Node) (artifact.Node, error) {
 	n, err := check(n)
 	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node: %w", err)
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid, "node: %w", err)
 	}
 	return n, nil
 }
 
-func check(n registry.Node) (registry.Node, error) {
+func check(n artifact.Node) (artifact.Node, error) {
 	if err := checkNode(n); err != nil {
-		return registry.Node{}, err
+		return artifact.Node{}, err
 	}
 	n.CPU.Features = slices.Compact(slices.Sorted(slices.Values(n.CPU.Features)))
 	return n, nil
@@ -66,28 +67,28 @@ func check(n registry.Node) (registry.Node, error) {
 // ParseRuntime reads the value of --runtime: NAME:VERSION, such as onnxruntime:1.30.0, or the
 // path of a runtime document. A path that looks like NAME:VERSION needs "./" in front. Errors:
 // CodeNotFound if the file does not exist; CodeInvalid if the value is neither.
-func ParseRuntime(arg string) (registry.Runtime, error) {
+func ParseRuntime(arg string) (artifact.Runtime, error) {
 	if m := runtimePattern.FindStringSubmatch(arg); m != nil {
-		r := registry.Runtime{V: documentVersion, Name: arg, Runtimes: map[string]string{m[1]: m[2]}}
+		r := artifact.Runtime{V: documentVersion, Name: arg, Runtimes: map[string]string{m[1]: m[2]}}
 		if err := checkRuntimes(r.Runtimes); err != nil {
-			return registry.Runtime{}, registry.Errorf(registry.CodeInvalid, "runtime %q: %w", arg, err)
+			return artifact.Runtime{}, registry.Errorf(registry.CodeInvalid, "runtime %q: %w", arg, err)
 		}
 		return r, nil
 	}
 	data, err := readDocument("runtime", arg)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return registry.Runtime{}, registry.WithHint(err, "Write NAME:VERSION, such as onnxruntime:1.30.0, or the path of a runtime file.")
+		return artifact.Runtime{}, registry.WithHint(err, "Write NAME:VERSION, such as onnxruntime:1.30.0, or the path of a runtime file.")
 	}
 	if err != nil {
-		return registry.Runtime{}, err
+		return artifact.Runtime{}, err
 	}
 	return ParseRuntimeDocument(arg, data)
 }
 
 // ParseRuntimeDocument reads a runtime document of format version 1. Errors call the file name.
 // Errors: CodeInvalid, naming file and field.
-func ParseRuntimeDocument(name string, data []byte) (registry.Runtime, error) {
-	var r registry.Runtime
+func ParseRuntimeDocument(name string, data []byte) (artifact.Runtime, error) {
+	var r artifact.Runtime
 	err := decodeStrict(data, &r)
 	switch {
 	case err != nil:
@@ -101,7 +102,7 @@ func ParseRuntimeDocument(name string, data []byte) (registry.Runtime, error) {
 		err = checkRuntimes(r.Runtimes)
 	}
 	if err != nil {
-		return registry.Runtime{}, registry.Errorf(registry.CodeInvalid, "runtime file %s: %w", name, err)
+		return artifact.Runtime{}, registry.Errorf(registry.CodeInvalid, "runtime file %s: %w", name, err)
 	}
 	return r, nil
 }
@@ -140,7 +141,7 @@ func decodeStrict(data []byte, v any) error {
 	return nil
 }
 
-func checkNode(n registry.Node) error {
+func checkNode(n artifact.Node) error {
 	switch {
 	case n.V != documentVersion:
 		return fmt.Errorf("v is %d: want %d", n.V, documentVersion)
@@ -167,7 +168,7 @@ func checkNode(n registry.Node) error {
 	return checkRuntimes(n.Runtimes)
 }
 
-func checkCPU(c registry.NodeCPU) error {
+func checkCPU(c artifact.NodeCPU) error {
 	switch {
 	case !isWord(c.Arch):
 		return fmt.Errorf("cpu.arch %q: want a name such as amd64", c.Arch)
@@ -186,7 +187,7 @@ func checkCPU(c registry.NodeCPU) error {
 	return nil
 }
 
-func checkAccelerator(a registry.NodeAccelerator) error {
+func checkAccelerator(a artifact.NodeAccelerator) error {
 	switch {
 	case !isWord(a.Vendor):
 		return fmt.Errorf("vendor %q: want a name such as nvidia", a.Vendor)
@@ -242,7 +243,7 @@ func isWord(s string) bool {
 
 // isVersion reports whether s is a version that a constraint can match.
 func isVersion(v string) bool {
-	return len(v) <= 64 && registry.Constraint{Exact: v}.Validate() == nil && v != ""
+	return len(v) <= 64 && artifact.Constraint{Exact: v}.Validate() == nil && v != ""
 }
 
 // isText reports whether s can be used in a message unchanged.

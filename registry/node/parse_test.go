@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
 )
 
@@ -33,10 +34,10 @@ func TestParseFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Node{
+	want := artifact.Node{
 		V: 1, OS: "linux", MemoryMiB: 7951,
-		CPU:          registry.NodeCPU{Arch: "amd64", Level: "v4", Vendor: "AuthenticAMD", Model: "AMD EPYC 9654", Features: []string{"avx2", "avx512f"}},
-		Accelerators: []registry.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-H200", Arch: "sm_90", MemoryMiB: 143771, MIG: "1g.18gb", Driver: "580.65.06"}},
+		CPU:          artifact.NodeCPU{Arch: "amd64", Level: "v4", Vendor: "AuthenticAMD", Model: "AMD EPYC 9654", Features: []string{"avx2", "avx512f"}},
+		Accelerators: []artifact.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-H200", Arch: "sm_90", MemoryMiB: 143771, MIG: "1g.18gb", Driver: "580.65.06"}},
 		Runtimes:     map[string]string{"onnxruntime": "1.30.0"}, Notes: []string{"emulated"}, Source: "machine",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -122,12 +123,12 @@ func checkRefused(t *testing.T, err error, code registry.Code, says ...string) {
 func TestParseRuntime(t *testing.T) {
 	t.Parallel()
 	got, err := node.ParseRuntime("onnxruntime:1.30.0")
-	want := registry.Runtime{V: 1, Name: "onnxruntime:1.30.0", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+	want := artifact.Runtime{V: 1, Name: "onnxruntime:1.30.0", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	got, err = node.ParseRuntime(write(t, runtimeDocument))
-	want = registry.Runtime{V: 1, Name: "triton-server:26.10", Runtimes: map[string]string{"tensorrt": "11.4.0.106", "cuda": "13.0"}}
+	want = artifact.Runtime{V: 1, Name: "triton-server:26.10", Runtimes: map[string]string{"tensorrt": "11.4.0.106", "cuda": "13.0"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -9,12 +9,14 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Assemble stores an index of existing parts, and then its tags. Only the order of engines matters, which
 // the index records. Errors: CodeNotFound for a missing part; CodeInvalid and CodeTrust for an index
 // that readers would refuse, such as one with an engine that names other limits.
-func (s *Store) Assemble(ctx context.Context, name string, a registry.Assembly) (registry.Digest, error) {
+func (s *Store) Assemble(ctx context.Context, name string, a storage.Assembly) (registry.Digest, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
 		return "", err
@@ -39,7 +41,7 @@ func (s *Store) Assemble(ctx context.Context, name string, a registry.Assembly) 
 }
 
 // parts reads the parts of an assembly.
-func (r repository) parts(ctx context.Context, refs []registry.PartRef) ([]part, error) {
+func (r repository) parts(ctx context.Context, refs []storage.PartRef) ([]part, error) {
 	var parts []part
 	for _, ref := range refs {
 		p, err := r.part(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: ref.Digest, Size: ref.Size})
@@ -59,7 +61,7 @@ func (r repository) parts(ctx context.Context, refs []registry.PartRef) ([]part,
 func engineDigests(parts []part) []registry.Digest {
 	digests := []registry.Digest{}
 	for _, p := range parts {
-		if p.role == registry.PartEngine {
+		if p.role == artifact.PartEngine {
 			digests = append(digests, p.desc.Digest)
 		}
 	}
@@ -67,7 +69,7 @@ func engineDigests(parts []part) []registry.Digest {
 }
 
 // makeTree builds an index and checks it by the rules of readers.
-func (s *Store) makeTree(a registry.Assembly, parts []part) (tree, error) {
+func (s *Store) makeTree(a storage.Assembly, parts []part) (tree, error) {
 	index := ocispec.Index{
 		Versioned:    specs.Versioned{SchemaVersion: schema},
 		MediaType:    ocispec.MediaTypeImageIndex,

@@ -10,6 +10,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Relist lists existing evidence among its subject's referrers again, after another client
@@ -36,7 +37,7 @@ func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) erro
 
 // Restore stores evidence again, by the exact bytes of its manifest and document. Its per-case figures, if it names any,
 // must be there. Errors: CodeInvalid if it is not evidence; those of PutEvidence.
-func (s *Store) Restore(ctx context.Context, name string, b registry.Bundle) error {
+func (s *Store) Restore(ctx context.Context, name string, b evidence.Bundle) error {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Copy copies a release and evidence about it to the repository to: first blobs, then
@@ -14,7 +15,7 @@ import (
 // interrupted copy can be repeated. Errors: CodeNotFound, CodeInvalid, CodeTrust, CodeDigest
 // from reading; CodeInvalid for evidence about something else; CodeInternal if the destination
 // accepted content but does not return it, and CodeConflict if that is a referrer.
-func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) error {
+func (s *Store) Copy(ctx context.Context, from, to string, r artifact.Release, evidence []registry.Digest) error {
 	src, err := s.repository(ctx, from)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ type copyPlan struct {
 }
 
 // copyPlan reads what will be copied.
-func (r repository) copyPlan(ctx context.Context, release registry.Release, evidence []registry.Digest) (copyPlan, error) {
+func (r repository) copyPlan(ctx context.Context, release artifact.Release, evidence []registry.Digest) (copyPlan, error) {
 	t, read, err := r.release(ctx, string(release.Digest))
 	if err != nil {
 		return copyPlan{}, err

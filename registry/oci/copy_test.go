@@ -19,9 +19,12 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
@@ -103,7 +106,7 @@ func wantSame(t *testing.T, store *oci.Store, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(w.release, got, cmpopts.IgnoreUnexported(registry.Target{})); diff != "" {
+	if diff := cmp.Diff(w.release, got, cmpopts.IgnoreUnexported(artifact.Target{})); diff != "" {
 		t.Errorf("release (-staging +prod):\n%s", diff)
 	}
 	if err := store.Rehash(t.Context(), prod, got); err != nil {
@@ -128,7 +131,7 @@ func wantSame(t *testing.T, store *oci.Store, w *world) {
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
-	w := &world{parts: make(map[string]registry.PartRef)}
+	w := &world{parts: make(map[string]storage.PartRef)}
 	w.store = oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return remoteRepository(t, server.URL, name), nil
 	}, oci.Options{})
@@ -167,8 +170,8 @@ func TestCopyMovesNoBytes(t *testing.T) {
 func TestCopyRefusesOtherEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	limits := registry.Subject{Name: "limits", Digest: w.parts["limits"].Digest, Size: w.parts["limits"].Size}
-	other := w.attach(t, staging, registry.PredicateSign, []registry.Subject{limits})
+	limits := artifact.Subject{Name: "limits", Digest: w.parts["limits"].Digest, Size: w.parts["limits"].Size}
+	other := w.attach(t, staging, evidence.PredicateSign, []artifact.Subject{limits})
 	err := w.store.Copy(t.Context(), staging, prod, w.release, other)
 	wantCode(t, err, registry.CodeInvalid, string(other[0]))
 	err = w.store.Copy(t.Context(), staging, prod, w.release, []registry.Digest{w.release.Engines[0].Digest})
@@ -243,7 +246,7 @@ func TestCopyLooksAgain(t *testing.T) {
 func TestCopyCannotOpen(t *testing.T) {
 	t.Parallel()
 	store := oci.New(func(context.Context, string) (oci.Repository, error) { return nil, errors.New("no route") }, oci.Options{})
-	err := store.Copy(t.Context(), staging, prod, registry.Release{}, nil)
+	err := store.Copy(t.Context(), staging, prod, artifact.Release{}, nil)
 	wantCode(t, err, registry.CodeInternal, staging, "no route")
 }
 

@@ -7,6 +7,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // schema is the schemaVersion of every OCI manifest and index.
@@ -81,7 +82,7 @@ func checkEntries(entries []ocispec.Descriptor, indexType string) error {
 		if err := checkDescriptor(entry); err != nil {
 			return err
 		}
-		role := registry.PartKind(entry.Annotations[keyRole])
+		role := artifact.PartKind(entry.Annotations[keyRole])
 		s, ok := shapeOf(role)
 		switch {
 		case seen[entry.Digest]:

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // engineAnnotations returns the annotations of an engine or a reference model. It omits empty
 // fields; a reference model has few.
-func engineAnnotations(e registry.Engine) (map[string]string, error) {
+func engineAnnotations(e artifact.Engine) (map[string]string, error) {
 	out := make(map[string]string)
 	if e.Target.V != 0 {
 		target, err := registry.CanonicalJSON(e.Target)
@@ -18,7 +19,7 @@ func engineAnnotations(e registry.Engine) (map[string]string, error) {
 		}
 		out[keyTarget] = string(target)
 	}
-	if e.Toolchain != (registry.Toolchain{}) {
+	if e.Toolchain != (artifact.Toolchain{}) {
 		made, err := registry.CanonicalJSON(e.Toolchain)
 		if err != nil {
 			return nil, err
@@ -62,15 +63,15 @@ type keyedDigest struct {
 	value *registry.Digest
 }
 
-func digestsOf(e *registry.Engine) []keyedDigest {
+func digestsOf(e *artifact.Engine) []keyedDigest {
 	return []keyedDigest{{keyReference, &e.Reference}, {keySources, &e.Sources}, {keyLimits, &e.Limits}, {keyInterface, &e.Interface}}
 }
 
 // readEngine reads the annotations that engineAnnotations writes. An engine must have all
 // required ones; in a reference model, those that exist must be valid. Errors: CodeInvalid.
-func readEngine(role registry.PartKind, annotations map[string]string) (registry.Engine, error) {
-	e := registry.Engine{Variant: annotations[keyVariant], Precision: annotations[keyPrecision]}
-	if role == registry.PartEngine {
+func readEngine(role artifact.PartKind, annotations map[string]string) (artifact.Engine, error) {
+	e := artifact.Engine{Variant: annotations[keyVariant], Precision: annotations[keyPrecision]}
+	if role == artifact.PartEngine {
 		for _, key := range []string{keyTarget, keyToolchain, keyVariant, keyPrecision, keyReference, keySources, keyLimits, keyInterface} {
 			if annotations[key] == "" {
 				return e, registry.Errorf(registry.CodeInvalid, "the engine has no annotation %s", key)
@@ -104,7 +105,7 @@ func readEngine(role registry.PartKind, annotations map[string]string) (registry
 	return e, nil
 }
 
-func readTarget(annotations map[string]string, e *registry.Engine) error {
+func readTarget(annotations map[string]string, e *artifact.Engine) error {
 	value, ok := annotations[keyTarget]
 	if !ok {
 		return nil
@@ -112,7 +113,7 @@ func readTarget(annotations map[string]string, e *registry.Engine) error {
 	if err := checkJSON([]byte(value)); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyTarget, err)
 	}
-	target, err := registry.ParseTarget([]byte(value))
+	target, err := artifact.ParseTarget([]byte(value))
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyTarget, err)
 	}
@@ -120,7 +121,7 @@ func readTarget(annotations map[string]string, e *registry.Engine) error {
 	return nil
 }
 
-func readToolchain(annotations map[string]string, e *registry.Engine) error {
+func readToolchain(annotations map[string]string, e *artifact.Engine) error {
 	value, ok := annotations[keyToolchain]
 	if !ok {
 		return nil
@@ -135,7 +136,7 @@ func readToolchain(annotations map[string]string, e *registry.Engine) error {
 }
 
 // readProviders reads the declared execution providers: a list of at least one.
-func readProviders(annotations map[string]string, e *registry.Engine) error {
+func readProviders(annotations map[string]string, e *artifact.Engine) error {
 	value, ok := annotations[keyProviders]
 	if !ok {
 		return nil

@@ -8,6 +8,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a blob, and
@@ -16,7 +19,7 @@ import (
 // manifest is the signed statement's. Subjects are processed one after the other, and each manifest is looked up among
 // the referrers. Errors: CodeInvalid for an invalid or too large bundle, or one with another predicate type than
 // stated; CodeNotFound without a subject; CodeConflict if the repository repeatedly loses a referrer.
-func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
+func (s *Store) PutEvidence(ctx context.Context, name string, b evidence.Bundle, subjects []artifact.Subject) ([]registry.Digest, error) {
 	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
 	if err != nil {
 		return nil, err
@@ -36,22 +39,22 @@ func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle,
 
 // StageEvidence stores what PutEvidence stores, but leaves out the records of the manifests if
 // the repository is a [Stager]. Errors: as PutEvidence.
-func (s *Store) StageEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
+func (s *Store) StageEvidence(ctx context.Context, name string, b evidence.Bundle, subjects []artifact.Subject) (storage.StagedEvidence, error) {
 	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
 	if err != nil {
-		return registry.StagedEvidence{}, err
+		return storage.StagedEvidence{}, err
 	}
 	stager, isStager := repo.Repository.(Stager)
-	var staged registry.StagedEvidence
+	var staged storage.StagedEvidence
 	for _, m := range manifests {
 		if isStager {
 			record, err := stager.Stage(ctx, m.desc, m.raw)
 			if err != nil {
-				return registry.StagedEvidence{}, err
+				return storage.StagedEvidence{}, err
 			}
-			staged.Records = append(staged.Records, registry.RepositoryManifest{Repository: name, Manifest: record})
+			staged.Records = append(staged.Records, storage.RepositoryManifest{Repository: name, Manifest: record})
 		} else if err := repo.attach(ctx, m); err != nil {
-			return registry.StagedEvidence{}, err
+			return storage.StagedEvidence{}, err
 		}
 		staged.Digests, staged.Manifests = append(staged.Digests, m.desc.Digest), append(staged.Manifests, m.raw)
 	}
@@ -59,7 +62,7 @@ func (s *Store) StageEvidence(ctx context.Context, name string, b registry.Bundl
 }
 
 // putBundle stores a bundle, and returns the manifests that attach it to the subjects.
-func (s *Store) putBundle(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) (repository, []attached, error) {
+func (s *Store) putBundle(ctx context.Context, name string, b evidence.Bundle, subjects []artifact.Subject) (repository, []attached, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
 		return repository{}, nil, err
@@ -93,7 +96,7 @@ func (s *Store) putBundle(ctx context.Context, name string, b registry.Bundle, s
 }
 
 // subjects looks up the manifests to which evidence will be attached.
-func (r repository) subjects(ctx context.Context, subjects []registry.Subject) ([]ocispec.Descriptor, error) {
+func (r repository) subjects(ctx context.Context, subjects []artifact.Subject) ([]ocispec.Descriptor, error) {
 	var out []ocispec.Descriptor
 	for _, subject := range subjects {
 		desc, err := r.resolve(ctx, subject.Name, string(subject.Digest))
@@ -140,13 +143,13 @@ type bundleDocument struct {
 }
 
 // readBundle returns the predicate type of the statement in a bundle. Errors: CodeInvalid.
-func readBundle(b registry.Bundle) (string, error) {
+func readBundle(b evidence.Bundle) (string, error) {
 	if len(b.Data) > maxDocument {
 		return "", registry.Errorf(registry.CodeInvalid, "the bundle has %d bytes: at most %d are stored", len(b.Data), maxDocument)
 	}
-	if len(b.Figures) > registry.MaxCaseFigures {
+	if len(b.Figures) > evidence.MaxCaseFigures {
 		return "", registry.Errorf(registry.CodeInvalid,
-			"the per-case figures have %d bytes: at most %d are stored", len(b.Figures), registry.MaxCaseFigures)
+			"the per-case figures have %d bytes: at most %d are stored", len(b.Figures), evidence.MaxCaseFigures)
 	}
 	var document bundleDocument
 	if err := decode(b.Data, &document); err != nil {
@@ -156,7 +159,7 @@ func readBundle(b registry.Bundle) (string, error) {
 		return "", registry.Errorf(registry.CodeInvalid,
 			"it is a %q, or has no DSSE envelope: want a bundle of the type %s", document.MediaType, typeBundle)
 	}
-	var statement registry.Statement
+	var statement evidence.Statement
 	if err := decode(document.Envelope.Payload, &statement); err != nil {
 		return "", registry.Errorf(registry.CodeInvalid, "the payload of the bundle: %w", err)
 	}
@@ -170,15 +173,15 @@ func readBundle(b registry.Bundle) (string, error) {
 	return statement.PredicateType, nil
 }
 
-// Bundle reads one piece of evidence. Errors: see [registry.EvidenceStore].
-func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (registry.Bundle, error) {
+// Bundle reads one piece of evidence. Errors: see [storage.EvidenceStore].
+func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (evidence.Bundle, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
-		return registry.Bundle{}, err
+		return evidence.Bundle{}, err
 	}
 	desc, err := repo.resolve(ctx, "evidence", string(d))
 	if err != nil {
-		return registry.Bundle{}, err
+		return evidence.Bundle{}, err
 	}
 	e, b, ok, err := repo.wholeEvidence(ctx, desc)
 	b.Manifest = e.raw
@@ -192,8 +195,8 @@ func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (reg
 	return b, unlessMissing(err)
 }
 
-// evidence is one piece of evidence as it is stored, without its bundle.
-type evidence struct {
+// storedEvidence is one piece of evidence as it is stored, without its bundle.
+type storedEvidence struct {
 	document                         // the manifest
 	subject       registry.Digest    // the manifest that it is attached to
 	predicateType string             // as the manifest claims
@@ -203,33 +206,33 @@ type evidence struct {
 
 // wholeEvidence reads a referrer with its bundle. It returns false if that is not evidence, or
 // its bundle cannot be read.
-func (r repository) wholeEvidence(ctx context.Context, desc ocispec.Descriptor) (evidence, registry.Bundle, bool, error) {
+func (r repository) wholeEvidence(ctx context.Context, desc ocispec.Descriptor) (storedEvidence, evidence.Bundle, bool, error) {
 	e, ok, err := r.evidence(ctx, desc, "")
 	if err != nil || !ok {
-		return evidence{}, registry.Bundle{}, false, err
+		return storedEvidence{}, evidence.Bundle{}, false, err
 	}
 	data, err := r.read(ctx, "bundle", e.blob)
 	if err != nil {
-		return evidence{}, registry.Bundle{}, false, unlessMissing(err)
+		return storedEvidence{}, evidence.Bundle{}, false, unlessMissing(err)
 	}
-	return e, registry.Bundle{Digest: e.desc.Digest, Document: e.blob.Digest, PredicateType: e.predicateType, Data: data}, true, nil
+	return e, evidence.Bundle{Digest: e.desc.Digest, Document: e.blob.Digest, PredicateType: e.predicateType, Data: data}, true, nil
 }
 
 // evidence reads the manifest of a referrer. It returns false if that is not evidence about
 // the subject; an empty subject means any.
-func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subject registry.Digest) (evidence, bool, error) {
+func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subject registry.Digest) (storedEvidence, bool, error) {
 	if desc.MediaType != ocispec.MediaTypeImageManifest || desc.Size > maxDocument {
-		return evidence{}, false, nil
+		return storedEvidence{}, false, nil
 	}
 	raw, err := r.read(ctx, "evidence manifest", desc)
 	if err != nil {
-		return evidence{}, false, unlessMissing(err)
+		return storedEvidence{}, false, unlessMissing(err)
 	}
 	var m ocispec.Manifest
 	if !readable(raw, &m) || m.Subject == nil || subject != "" && m.Subject.Digest != subject || !isEvidence(m) {
-		return evidence{}, false, nil
+		return storedEvidence{}, false, nil
 	}
-	return evidence{
+	return storedEvidence{
 		document:      document{object{"evidence manifest", describe(desc.MediaType, raw)}, raw},
 		subject:       m.Subject.Digest,
 		predicateType: m.Annotations[keyPredicateType],

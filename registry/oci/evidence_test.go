@@ -18,8 +18,11 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -28,7 +31,7 @@ const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 func TestEvidenceShape(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	data := bundle(registry.PredicateSign)
+	data := bundle(evidence.PredicateSign)
 	want := fmt.Sprintf(`{
 		"annotations": {
 			"dev.sigstore.bundle.content": "dsse-envelope",
@@ -68,7 +71,7 @@ func TestEvidence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || !slices.IsSortedFunc(got, func(a, b registry.Bundle) int { return strings.Compare(string(a.Digest), string(b.Digest)) }) {
+	if len(got) != 2 || !slices.IsSortedFunc(got, func(a, b evidence.Bundle) int { return strings.Compare(string(a.Digest), string(b.Digest)) }) {
 		t.Fatalf("got %d bundles: %v", len(got), got)
 	}
 	types := map[string]bool{}
@@ -78,7 +81,7 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("got %s with %s", b.Digest, b.Data)
 		}
 	}
-	if !types[registry.PredicateSign] || !types[registry.PredicateParity] {
+	if !types[evidence.PredicateSign] || !types[evidence.PredicateParity] {
 		t.Errorf("got predicate types %v", types)
 	}
 	for _, d := range []registry.Digest{w.release.Limits, digest.FromString("unknown")} {
@@ -131,8 +134,8 @@ func TestEvidenceWithoutAnnotations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(got, func(b registry.Bundle) bool { return b.Digest == d })
-	if at < 0 || got[at].PredicateType != "" || string(got[at].Data) != string(bundle(registry.PredicateSign)) {
+	at := slices.IndexFunc(got, func(b evidence.Bundle) bool { return b.Digest == d })
+	if at < 0 || got[at].PredicateType != "" || string(got[at].Data) != string(bundle(evidence.PredicateSign)) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -141,8 +144,8 @@ func TestPutEvidenceRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	good := w.release.Subjects()[:1]
-	wrongSize := []registry.Subject{{Name: "release", Digest: w.release.Digest, Size: 1, Index: true}}
-	unknown := []registry.Subject{{Name: "release", Digest: digest.FromString("x"), Size: 1, Index: true}}
+	wrongSize := []artifact.Subject{{Name: "release", Digest: w.release.Digest, Size: 1, Index: true}}
+	unknown := []artifact.Subject{{Name: "release", Digest: digest.FromString("x"), Size: 1, Index: true}}
 	var unsigned map[string]any
 	if err := json.Unmarshal(bundle("x"), &unsigned); err != nil {
 		t.Fatal(err)
@@ -151,18 +154,18 @@ func TestPutEvidenceRefuses(t *testing.T) {
 	bare, _ := json.Marshal(unsigned)
 	tests := []struct {
 		name     string
-		bundle   registry.Bundle
-		subjects []registry.Subject
+		bundle   evidence.Bundle
+		subjects []artifact.Subject
 		code     registry.Code
 	}{
-		{"no JSON", registry.Bundle{Data: []byte("x")}, good, registry.CodeInvalid},
-		{"no envelope", registry.Bundle{Data: bare}, good, registry.CodeInvalid},
-		{"no predicate type", registry.Bundle{Data: bundle("")}, good, registry.CodeInvalid},
-		{"other predicate type", registry.Bundle{Data: bundle("a"), PredicateType: "b"}, good, registry.CodeInvalid},
-		{"too large", registry.Bundle{Data: make([]byte, 5<<20)}, good, registry.CodeInvalid},
-		{"later bundle", registry.Bundle{Data: []byte(strings.Replace(string(bundle("a")), "v0.3", "v0.4", 1))}, good, registry.CodeInvalid},
-		{"wrong size", registry.Bundle{Data: bundle("a")}, wrongSize, registry.CodeInvalid},
-		{"unknown subject", registry.Bundle{Data: bundle("a")}, unknown, registry.CodeNotFound},
+		{"no JSON", evidence.Bundle{Data: []byte("x")}, good, registry.CodeInvalid},
+		{"no envelope", evidence.Bundle{Data: bare}, good, registry.CodeInvalid},
+		{"no predicate type", evidence.Bundle{Data: bundle("")}, good, registry.CodeInvalid},
+		{"other predicate type", evidence.Bundle{Data: bundle("a"), PredicateType: "b"}, good, registry.CodeInvalid},
+		{"too large", evidence.Bundle{Data: make([]byte, 5<<20)}, good, registry.CodeInvalid},
+		{"later bundle", evidence.Bundle{Data: []byte(strings.Replace(string(bundle("a")), "v0.3", "v0.4", 1))}, good, registry.CodeInvalid},
+		{"wrong size", evidence.Bundle{Data: bundle("a")}, wrongSize, registry.CodeInvalid},
+		{"unknown subject", evidence.Bundle{Data: bundle("a")}, unknown, registry.CodeNotFound},
 	}
 	for _, test := range tests {
 		_, err := w.store.PutEvidence(t.Context(), staging, test.bundle, test.subjects)
@@ -200,7 +203,7 @@ func TestLostReferrerIsStoredAgain(t *testing.T) {
 			return losing{oci.Local(w.blobs, w.refs, name), &left}, nil
 		}, oci.Options{})
 		subject := w.release.Subjects()[:1]
-		_, err := store.PutEvidence(t.Context(), staging, registry.Bundle{Data: bundle(registry.PredicateApproval)}, subject)
+		_, err := store.PutEvidence(t.Context(), staging, evidence.Bundle{Data: bundle(evidence.PredicateApproval)}, subject)
 		if code != "" {
 			wantCode(t, err, code, "is not listed among the referrers of "+string(subject[0].Digest))
 			continue
@@ -216,7 +219,7 @@ func TestReferrerThatLostItsPlace(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(containerregistry.New(containerregistry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	w := &world{parts: make(map[string]registry.PartRef)}
+	w := &world{parts: make(map[string]storage.PartRef)}
 	w.store = oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		repo := remoteRepository(t, server.URL, name)
 		repo.SkipReferrersGC = true

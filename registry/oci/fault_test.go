@@ -13,78 +13,80 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // errFault is what a storage that fails says: an error of no kind that the store knows.
 var errFault = errors.New("the storage does not answer")
 
-// storage is the blobs and records of a world, of which one call fails.
-type storage struct {
-	registry.Blobs
-	registry.RepositoryRecords
+// failingStorage is the blobs and records of a world, of which one call fails.
+type failingStorage struct {
+	storage.Blobs
+	storage.RepositoryRecords
 	calls atomic.Int64
 	fails int64 // number of the call, from 1; 0: none
 }
 
-func (s *storage) fault() error {
+func (s *failingStorage) fault() error {
 	if s.calls.Add(1) == s.fails {
 		return errFault
 	}
 	return nil
 }
 
-func (s *storage) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+func (s *failingStorage) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	return errors.Join(s.fault(), s.Blobs.Put(ctx, d, size, r))
 }
 
-func (s *storage) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (s *failingStorage) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	if err := s.fault(); err != nil {
 		return nil, 0, err
 	}
 	return s.Blobs.Open(ctx, d)
 }
 
-func (s *storage) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
+func (s *failingStorage) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	return errors.Join(s.fault(), s.RepositoryRecords.AddBlob(ctx, repository, d, size))
 }
 
-func (s *storage) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
+func (s *failingStorage) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	if err := s.fault(); err != nil {
 		return 0, err
 	}
 	return s.RepositoryRecords.Blob(ctx, repository, d)
 }
 
-func (s *storage) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (s *failingStorage) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	return errors.Join(s.fault(), s.RepositoryRecords.PutManifest(ctx, repository, m, tags...))
 }
 
-func (s *storage) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+func (s *failingStorage) Manifest(ctx context.Context, repository string, d registry.Digest) (storage.Manifest, error) {
 	if err := s.fault(); err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
 	return s.RepositoryRecords.Manifest(ctx, repository, d)
 }
 
-func (s *storage) Referrers(
+func (s *failingStorage) Referrers(
 	ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest,
-) ([]registry.Manifest, error) {
+) ([]storage.Manifest, error) {
 	if err := s.fault(); err != nil {
 		return nil, err
 	}
 	return s.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 }
 
-func (s *storage) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
+func (s *failingStorage) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	if err := s.fault(); err != nil {
 		return "", err
 	}
 	return s.RepositoryRecords.Tag(ctx, repository, tag)
 }
 
-func (s *storage) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
+func (s *failingStorage) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
 	return errors.Join(s.fault(), s.RepositoryRecords.SetTag(ctx, repository, tag, d))
 }
 
@@ -121,11 +123,11 @@ func changes(t *testing.T, w *world) map[string]func(*oci.Store, context.Context
 		},
 		"list again": func(s *oci.Store, ctx context.Context) error { return s.Relist(ctx, staging, w.evidence[0]) },
 		"put evidence": func(s *oci.Store, ctx context.Context) error {
-			_, err := s.PutEvidence(ctx, staging, registry.Bundle{Data: bundle("a")}, w.release.Subjects())
+			_, err := s.PutEvidence(ctx, staging, evidence.Bundle{Data: bundle("a")}, w.release.Subjects())
 			return err
 		},
 		"stage evidence": func(s *oci.Store, ctx context.Context) error {
-			_, err := s.StageEvidence(ctx, staging, registry.Bundle{Data: bundle("a")}, w.release.Subjects())
+			_, err := s.StageEvidence(ctx, staging, evidence.Bundle{Data: bundle("a")}, w.release.Subjects())
 			return err
 		},
 		"put a part": func(s *oci.Store, ctx context.Context) error {
@@ -153,12 +155,12 @@ func TestOperationsFailWithTheirStorage(t *testing.T) {
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(fails int64) (*storage, error) {
-				s := &storage{Blobs: w.blobs, RepositoryRecords: w.refs, fails: fails}
+			run := func(fails int64) (*failingStorage, error) {
+				s := &failingStorage{Blobs: w.blobs, RepositoryRecords: w.refs, fails: fails}
 				elsewhere, names := mem.NewBlobs(), mem.New()
 				return s, operation(oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 					if name == prod { // so that a copy moves bytes
-						return oci.Local(&storage{Blobs: elsewhere, RepositoryRecords: names}, names, name), nil
+						return oci.Local(&failingStorage{Blobs: elsewhere, RepositoryRecords: names}, names, name), nil
 					}
 					return oci.Local(s, s, name), nil
 				}, oci.Options{}), t.Context())

@@ -12,6 +12,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // bufferSize is how much is read at once: large enough that hashing takes more time than system
@@ -23,46 +25,46 @@ const bufferSize = 1 << 20
 // remain. It never writes outside dir, neither by path nor by link, and never overwrites a
 // file. Errors: CodeNotFound; CodeInvalid if it is not a part, or a file exists already;
 // CodeTrust for file names; CodeDigest.
-func (s *Store) Fetch(ctx context.Context, name string, d registry.Digest, dir string) (registry.FetchedPart, error) {
+func (s *Store) Fetch(ctx context.Context, name string, d registry.Digest, dir string) (storage.FetchedPart, error) {
 	return s.fetch(ctx, name, d, dir, false)
 }
 
 // Lend is Fetch for who only reads: large blobs of a directory are linked into dir.
-func (s *Store) Lend(ctx context.Context, name string, d registry.Digest, dir string) (registry.FetchedPart, error) {
+func (s *Store) Lend(ctx context.Context, name string, d registry.Digest, dir string) (storage.FetchedPart, error) {
 	return s.fetch(ctx, name, d, dir, true)
 }
 
-func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir string, lend bool) (registry.FetchedPart, error) {
+func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir string, lend bool) (storage.FetchedPart, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	desc, err := repo.resolve(ctx, "part", string(d))
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	if desc.MediaType != ocispec.MediaTypeImageManifest {
-		return registry.FetchedPart{}, registry.Errorf(registry.CodeInvalid,
+		return storage.FetchedPart{}, registry.Errorf(registry.CodeInvalid,
 			"%s: %s is not a part: it is a %q, not an image manifest", name, d, desc.MediaType)
 	}
 	p, err := repo.part(ctx, desc)
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	set, err := repo.set(ctx, p)
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	if dir != "" {
 		if err := writeFiles(ctx, repo, p, dir, lend); err != nil {
-			return registry.FetchedPart{}, err
+			return storage.FetchedPart{}, err
 		}
 	}
-	return registry.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, Set: set}, nil
+	return storage.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, Set: set}, nil
 }
 
 // set reads the config of a part, and returns its case set if it has one.
-func (r repository) set(ctx context.Context, p part) (*registry.CaseSet, error) {
+func (r repository) set(ctx context.Context, p part) (*artifact.CaseSet, error) {
 	what := "config of " + p.label()
 	config, err := r.read(ctx, what, p.manifest.Config)
 	if err != nil || !p.shape.set() {
@@ -84,7 +86,7 @@ func writeFiles(ctx context.Context, repo repository, p part, dir string, lend b
 	defer root.Close()
 	buffer := make([]byte, bufferSize)
 	for i, layer := range p.manifest.Layers {
-		if lend && layer.Size >= registry.LinkFrom {
+		if lend && layer.Size >= storage.LinkFrom {
 			linked, err := linkFile(ctx, repo, object{p.layer(i), layer}, filepath.Join(dir, filepath.FromSlash(p.files[i].Path)))
 			if err != nil {
 				return err

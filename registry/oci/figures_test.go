@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
 )
 
@@ -14,11 +15,11 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	figures := bytes.Repeat([]byte{0, 1, 2, 255}, 5000)
-	with, err := w.store.PutEvidence(t.Context(), staging, registry.Bundle{Data: bundle("report"), Figures: figures}, w.release.Subjects()[1:2])
+	with, err := w.store.PutEvidence(t.Context(), staging, evidence.Bundle{Data: bundle("report"), Figures: figures}, w.release.Subjects()[1:2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := w.store.PutEvidence(t.Context(), staging, registry.Bundle{Data: bundle("report")}, w.release.Subjects()[1:2])
+	without, err := w.store.PutEvidence(t.Context(), staging, evidence.Bundle{Data: bundle("report")}, w.release.Subjects()[1:2])
 	if err != nil || without[0] == with[0] {
 		t.Fatalf("evidence %s without figures and %s with, error %v; want two", without, with, err)
 	}
@@ -53,6 +54,6 @@ func TestFigures(t *testing.T) {
 		})
 	}
 	_, err = w.store.PutEvidence(t.Context(), staging,
-		registry.Bundle{Data: bundle("report"), Figures: make([]byte, registry.MaxCaseFigures+1)}, w.release.Subjects()[:1])
+		evidence.Bundle{Data: bundle("report"), Figures: make([]byte, evidence.MaxCaseFigures+1)}, w.release.Subjects()[:1])
 	wantCode(t, err, registry.CodeInvalid, "per-case figures", "at most")
 }

@@ -10,9 +10,11 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // record stores any bytes as a manifest, also what no repository would take.
@@ -21,7 +23,7 @@ func record(t *testing.T, w *world, mediaType string, raw []byte) registry.Diges
 	if err := w.blobs.Put(t.Context(), d, int64(len(raw)), bytes.NewReader(raw)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.refs.PutManifest(t.Context(), staging, registry.Manifest{Digest: d, MediaType: mediaType, Size: int64(len(raw))}); err != nil {
+	if err := w.refs.PutManifest(t.Context(), staging, storage.Manifest{Digest: d, MediaType: mediaType, Size: int64(len(raw))}); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -123,9 +125,9 @@ func FuzzSet(f *testing.F) {
 // Whatever a bundle holds, it is stored or refused, and then read or skipped.
 func FuzzEvidence(f *testing.F) {
 	w := newWorld(f, options{})
-	f.Add(bundle(registry.PredicateParity))
+	f.Add(bundle(evidence.PredicateParity))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err := w.store.PutEvidence(t.Context(), staging, registry.Bundle{Data: data}, w.release.Subjects()[:1])
+		_, err := w.store.PutEvidence(t.Context(), staging, evidence.Bundle{Data: data}, w.release.Subjects()[:1])
 		if !known(err) {
 			t.Fatalf("unexpected %s: %v", registry.CodeOf(err), err)
 		}

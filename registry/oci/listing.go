@@ -11,6 +11,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // evidenceBytes bounds the documents of evidence that all callers of a Store together hold in
@@ -21,17 +22,17 @@ const evidenceBytes = maxDocument
 // that refers to it, with a bundle as its only layer. It skips all other referrers, also those
 // that are too large or incomplete, because untrusted clients must not be able to stop a
 // promotion by attaching junk. It reads one manifest or document at a time, and each document
-// once, so the amount of junk does not matter. Errors: see [registry.EvidenceStore].
-func (s *Store) Evidence(ctx context.Context, name string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
-	return func(yield func(registry.Bundle, error) bool) {
+// once, so the amount of junk does not matter. Errors: see [storage.EvidenceStore].
+func (s *Store) Evidence(ctx context.Context, name string, subject registry.Digest) iter.Seq2[evidence.Bundle, error] {
+	return func(yield func(evidence.Bundle, error) bool) {
 		repo, err := s.repository(ctx, name)
 		if err != nil {
-			yield(registry.Bundle{}, err)
+			yield(evidence.Bundle{}, err)
 			return
 		}
 		found, err := s.attachments(ctx, repo, subject)
 		if err != nil {
-			yield(registry.Bundle{}, err)
+			yield(evidence.Bundle{}, err)
 			return
 		}
 		for len(found) > 0 {
@@ -86,10 +87,10 @@ func (s *Store) attachments(ctx context.Context, repo repository, subject regist
 }
 
 // evidenceOf does [repository.evidence] within the store's memory bound.
-func (s *Store) evidenceOf(ctx context.Context, repo repository, desc ocispec.Descriptor, subject registry.Digest) (evidence, bool, error) {
+func (s *Store) evidenceOf(ctx context.Context, repo repository, desc ocispec.Descriptor, subject registry.Digest) (storedEvidence, bool, error) {
 	release, err := s.reserve(ctx, desc.Size)
 	if err != nil {
-		return evidence{}, false, err
+		return storedEvidence{}, false, err
 	}
 	defer release()
 	return repo.evidence(ctx, desc, subject)
@@ -106,22 +107,22 @@ func sameDocument(found []attachment) int {
 }
 
 // yieldBundles yields the manifests of one document. It reports whether to go on.
-func (s *Store) yieldBundles(ctx context.Context, repo repository, same []attachment, yield func(registry.Bundle, error) bool) bool {
+func (s *Store) yieldBundles(ctx context.Context, repo repository, same []attachment, yield func(evidence.Bundle, error) bool) bool {
 	document := same[0].document
 	release, err := s.reserve(ctx, document.Size)
 	if err != nil {
-		return yield(registry.Bundle{}, err) && false
+		return yield(evidence.Bundle{}, err) && false
 	}
 	defer release()
 	data, err := repo.read(ctx, "bundle", document)
 	if err != nil {
 		if err = unlessMissing(err); err != nil {
-			yield(registry.Bundle{}, err)
+			yield(evidence.Bundle{}, err)
 		}
 		return err == nil
 	}
 	for _, a := range same {
-		if !yield(registry.Bundle{Digest: a.manifest, Document: document.Digest, PredicateType: a.predicateType, Data: data}, nil) {
+		if !yield(evidence.Bundle{Digest: a.manifest, Document: document.Digest, PredicateType: a.predicateType, Data: data}, nil) {
 			return false
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // withLoadProfile adds the file with the load profile to the files of an engine that has one, so
 // that whoever pulls it with another program has the profile too.
-func withLoadProfile(p registry.Part) ([]registry.PartFile, error) {
+func withLoadProfile(p storage.Part) ([]storage.PartFile, error) {
 	if p.Engine.Load == nil {
 		return p.Files, nil
 	}
@@ -19,14 +21,14 @@ func withLoadProfile(p registry.Part) ([]registry.PartFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(p.Files[:len(p.Files):len(p.Files)], registry.PartFile{
-		File: registry.File{Path: registry.LoadProfileFile, Digest: digest.FromBytes(document), Size: int64(len(document)), Kind: registry.FileAsset},
+	return append(p.Files[:len(p.Files):len(p.Files)], storage.PartFile{
+		File: artifact.File{Path: artifact.LoadProfileFile, Digest: digest.FromBytes(document), Size: int64(len(document)), Kind: artifact.FileAsset},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(document)), nil },
 	}), nil
 }
 
 // readLoadProfile reads the annotation with the load profile, the same bytes as the file's.
-func readLoadProfile(annotations map[string]string, e *registry.Engine) error {
+func readLoadProfile(annotations map[string]string, e *artifact.Engine) error {
 	value, ok := annotations[keyLoadProfile]
 	if !ok {
 		return nil
@@ -34,7 +36,7 @@ func readLoadProfile(annotations map[string]string, e *registry.Engine) error {
 	if err := checkJSON([]byte(value)); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyLoadProfile, err)
 	}
-	profile, err := registry.ParseLoadProfile([]byte(value))
+	profile, err := artifact.ParseLoadProfile([]byte(value))
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyLoadProfile, err)
 	}
@@ -48,7 +50,7 @@ func readLoadProfile(annotations map[string]string, e *registry.Engine) error {
 func (p part) checkLoadProfile() error {
 	said, annotated := p.manifest.Annotations[keyLoadProfile]
 	for _, f := range p.files {
-		if f.Path != registry.LoadProfileFile {
+		if f.Path != artifact.LoadProfileFile {
 			continue
 		}
 		switch {
@@ -62,7 +64,7 @@ func (p part) checkLoadProfile() error {
 	}
 	if annotated {
 		return registry.Errorf(registry.CodeTrust,
-			"%s has the annotation %s and no file %s: want both or neither", p.label(), keyLoadProfile, registry.LoadProfileFile)
+			"%s has the annotation %s and no file %s: want both or neither", p.label(), keyLoadProfile, artifact.LoadProfileFile)
 	}
 	return nil
 }

@@ -12,16 +12,18 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const loadAnnotation = "dev.mlpromote.load-profile"
 
 // profiled stores an engine with a load profile.
-func profiled(t *testing.T) (*world, registry.LoadProfile, registry.PartRef) {
+func profiled(t *testing.T) (*world, artifact.LoadProfile, storage.PartRef) {
 	t.Helper()
 	w := newWorld(t, options{})
-	profile, err := registry.NewLoadProfile("onnxruntime",
+	profile, err := artifact.NewLoadProfile("onnxruntime",
 		map[string]string{"graph_optimization_level": "basic"}, map[string]string{"OMP_NUM_THREADS": "1"}, true)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +50,7 @@ func TestLoadProfileIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.ReadFile(filepath.Join(dir, registry.LoadProfileFile))
+	file, err := os.ReadFile(filepath.Join(dir, artifact.LoadProfileFile))
 	if err != nil || string(file) != string(document) {
 		t.Errorf("the file is %s (%v), want %s", file, err, document)
 	}
@@ -78,7 +80,7 @@ func TestLoadProfileDisagrees(t *testing.T) {
 	}
 	file := func(m *ocispec.Manifest) *ocispec.Descriptor {
 		i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool {
-			return l.Annotations[ocispec.AnnotationTitle] == registry.LoadProfileFile
+			return l.Annotations[ocispec.AnnotationTitle] == artifact.LoadProfileFile
 		})
 		return &m.Layers[i]
 	}

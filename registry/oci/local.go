@@ -10,6 +10,8 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Local returns a repository over the storage ports: bytes are in blobs, names in refs. Only
@@ -17,13 +19,13 @@ import (
 // blobs too, but their record decides to which repository they belong. The repository is a
 // [Mounter] and lists referrers. Its errors have codes of package registry, and are
 // errdef.ErrNotFound where oras-go expects that.
-func Local(blobs registry.Blobs, refs registry.RepositoryRecords, repository string) Repository {
+func Local(blobs storage.Blobs, refs storage.RepositoryRecords, repository string) Repository {
 	return &local{blobs: blobs, refs: refs, name: repository}
 }
 
 type local struct {
-	blobs registry.Blobs
-	refs  registry.RepositoryRecords
+	blobs storage.Blobs
+	refs  storage.RepositoryRecords
 	name  string
 }
 
@@ -105,18 +107,18 @@ func (l *local) pushManifest(ctx context.Context, expected ocispec.Descriptor, f
 
 // Stage stores the bytes of a manifest without its record. Errors: CodeDigest; CodeInvalid for
 // an invalid manifest.
-func (l *local) Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (registry.Manifest, error) {
+func (l *local) Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (storage.Manifest, error) {
 	if got := desc.Digest.Algorithm().FromBytes(raw); got != desc.Digest {
-		return registry.Manifest{}, registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", desc.Digest, got)
+		return storage.Manifest{}, registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", desc.Digest, got)
 	}
-	derived, err := registry.DeriveManifest(desc.MediaType, raw)
+	derived, err := artifact.DeriveManifest(desc.MediaType, raw)
 	if err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
 	if err := l.blobs.Put(ctx, desc.Digest, desc.Size, bytes.NewReader(raw)); err != nil {
-		return registry.Manifest{}, err
+		return storage.Manifest{}, err
 	}
-	return registry.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}, nil
+	return storage.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}, nil
 }
 
 // Resolve returns the manifest to which a tag or digest refers. Errors: CodeNotFound.

@@ -17,6 +17,8 @@ import (
 	orasregistry "oras.land/oras-go/v2/registry"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -95,7 +97,7 @@ func TestLocalRecordsManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Derived.ArtifactType != bundleType || m.Derived.Subject != w.release.Digest ||
-		m.Derived.Annotations["dev.sigstore.bundle.predicateType"] != registry.PredicateSign {
+		m.Derived.Annotations["dev.sigstore.bundle.predicateType"] != evidence.PredicateSign {
 		t.Errorf("got %+v", m)
 	}
 	m, err = w.refs.Manifest(t.Context(), staging, w.release.Digest)
@@ -173,7 +175,7 @@ func TestReindex(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong := want
-	wrong.Derived = registry.Derived{ArtifactType: "wrong"}
+	wrong.Derived = artifact.Derived{ArtifactType: "wrong"}
 	if err := w.refs.PutManifest(ctx, staging, wrong); err != nil {
 		t.Fatal(err)
 	}

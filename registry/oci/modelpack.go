@@ -2,6 +2,8 @@ package oci
 
 import (
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // packConfig is the part of the config of a CNCF ModelPack manifest that this package fills in.
@@ -28,7 +30,7 @@ type packFS struct {
 }
 
 // newPackConfig describes a model of the files, which are in the order of the layers.
-func newPackConfig(p registry.Part, files []registry.PartFile) packConfig {
+func newPackConfig(p storage.Part, files []storage.PartFile) packConfig {
 	config := packConfig{
 		Descriptor: packDescriptor{Name: p.Model},
 		Config:     packModel{Format: p.Format, Precision: packPrecision(p.Engine.Precision)},
@@ -42,7 +44,7 @@ func newPackConfig(p registry.Part, files []registry.PartFile) packConfig {
 
 // packPrecision returns ModelPack's name of a precision, or "" if it has none, as for int4.
 func packPrecision(precision string) string {
-	precision, _ = registry.NumberFormat(precision)
+	precision, _ = artifact.NumberFormat(precision)
 	return map[string]string{
 		"fp64": "float64",
 		"fp32": "float32",
@@ -53,21 +55,21 @@ func packPrecision(precision string) string {
 }
 
 // layerType is the media type of a model's file.
-func layerType(kind registry.FileKind) (string, bool) {
-	t, ok := map[registry.FileKind]string{
-		registry.FileEngine: typeWeight,
-		registry.FileAsset:  typeAsset,
-		registry.FileCode:   typeCode,
+func layerType(kind artifact.FileKind) (string, bool) {
+	t, ok := map[artifact.FileKind]string{
+		artifact.FileEngine: typeWeight,
+		artifact.FileAsset:  typeAsset,
+		artifact.FileCode:   typeCode,
 	}[kind]
 	return t, ok
 }
 
 // layerKind returns the kind of a model's file by its media type.
-func layerKind(mediaType string) (registry.FileKind, bool) {
-	kind, ok := map[string]registry.FileKind{
-		typeWeight: registry.FileEngine,
-		typeAsset:  registry.FileAsset,
-		typeCode:   registry.FileCode,
+func layerKind(mediaType string) (artifact.FileKind, bool) {
+	kind, ok := map[string]artifact.FileKind{
+		typeWeight: artifact.FileEngine,
+		typeAsset:  artifact.FileAsset,
+		typeCode:   artifact.FileCode,
 	}[mediaType]
 	return kind, ok
 }

@@ -1,10 +1,10 @@
 package oci
 
-import "mlpromote.dev/mlpromote/registry"
+import "mlpromote.dev/mlpromote/registry/artifact"
 
 // Media types and artifact types of format 1.
 const (
-	typeRelease     = registry.ReleaseType
+	typeRelease     = artifact.ReleaseType
 	typeSources     = "application/vnd.mlpromote.sources.v1+json"
 	typeLimits      = "application/vnd.mlpromote.limits.v1+json"
 	typeInterface   = "application/vnd.mlpromote.interface.v1+json"
@@ -85,17 +85,17 @@ type shape struct {
 }
 
 // shapeOf returns the shape of a kind of part in format 1.
-func shapeOf(role registry.PartKind) (shape, bool) {
-	s, ok := map[registry.PartKind]shape{
-		registry.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
-		registry.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true},
-		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true},
-		registry.PartReference:   {artifactType: typeModel, config: typeModelConfig, index: typeSources},
-		registry.PartCases:       {artifactType: typeCases, config: typeCases, layer: typeSafetensors, index: typeSources},
-		registry.PartGolden:      {artifactType: typeGolden, config: typeGolden, layer: typeSafetensors, index: typeSources},
-		registry.PartCalibration: {artifactType: typeCalibration, config: typeCalibration, layer: typeSafetensors, index: typeSources},
-		registry.PartTuning:      {artifactType: typeTuning, layer: typeRaw, index: typeSources},
-		registry.PartProgram:     {artifactType: typeProgram, layer: typeRaw, index: typeSources, single: true},
+func shapeOf(role artifact.PartKind) (shape, bool) {
+	s, ok := map[artifact.PartKind]shape{
+		artifact.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
+		artifact.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true},
+		artifact.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true},
+		artifact.PartReference:   {artifactType: typeModel, config: typeModelConfig, index: typeSources},
+		artifact.PartCases:       {artifactType: typeCases, config: typeCases, layer: typeSafetensors, index: typeSources},
+		artifact.PartGolden:      {artifactType: typeGolden, config: typeGolden, layer: typeSafetensors, index: typeSources},
+		artifact.PartCalibration: {artifactType: typeCalibration, config: typeCalibration, layer: typeSafetensors, index: typeSources},
+		artifact.PartTuning:      {artifactType: typeTuning, layer: typeRaw, index: typeSources},
+		artifact.PartProgram:     {artifactType: typeProgram, layer: typeRaw, index: typeSources, single: true},
 	}[role]
 	return s, ok
 }

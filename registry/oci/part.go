@@ -8,6 +8,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // part is a manifest of this format, read and checked.
@@ -15,15 +17,15 @@ type part struct {
 	desc     ocispec.Descriptor // media type, digest, size and artifact type
 	raw      []byte
 	manifest ocispec.Manifest
-	role     registry.PartKind
+	role     artifact.PartKind
 	shape    shape
-	files    []registry.File
-	engine   registry.Engine // of an engine or a reference model
+	files    []artifact.File
+	engine   artifact.Engine // of an engine or a reference model
 }
 
 // label describes a part in messages: "engine linux-amd64-v3/int8", "limits".
 func (p part) label() string {
-	if p.role == registry.PartEngine {
+	if p.role == artifact.PartEngine {
 		return "engine " + p.engine.Label()
 	}
 	return string(p.role)
@@ -33,8 +35,8 @@ func (p part) label() string {
 func (p part) layer(i int) string { return "file " + p.files[i].Path + " of " + p.label() }
 
 // ref returns the part as an entry of an index.
-func (p part) ref() registry.PartRef {
-	return registry.PartRef{Role: p.role, Digest: p.desc.Digest, Size: p.desc.Size}
+func (p part) ref() storage.PartRef {
+	return storage.PartRef{Role: p.role, Digest: p.desc.Digest, Size: p.desc.Size}
 }
 
 // readPart reads a manifest of this format from its verified bytes. Errors: CodeInvalid for
@@ -45,7 +47,7 @@ func readPart(raw []byte) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: registry.PartKind(manifest.Annotations[keyRole])}
+	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: artifact.PartKind(manifest.Annotations[keyRole])}
 	p.desc.ArtifactType = manifest.ArtifactType
 	shape, err := shapeOfRole(p.role)
 	if err != nil {
@@ -97,11 +99,11 @@ func (p *part) finishEngine() error {
 	p.engine.Digest, p.engine.Size = p.desc.Digest, p.desc.Size
 	for _, f := range p.files {
 		p.engine.Bytes += f.Size
-		if f.Kind != registry.FileCode {
+		if f.Kind != artifact.FileCode {
 			continue
 		}
-		p.engine.Operators = append(p.engine.Operators, registry.Operators{Path: f.Path, Digest: f.Digest})
-		if p.role == registry.PartEngine && !p.engine.NativeCode {
+		p.engine.Operators = append(p.engine.Operators, artifact.Operators{Path: f.Path, Digest: f.Digest})
+		if p.role == artifact.PartEngine && !p.engine.NativeCode {
 			return registry.Errorf(registry.CodeTrust,
 				"%s carries the operator library %s without declaring it: want the annotation %s", p.label(), f.Path, keyNativeCode)
 		}
@@ -110,10 +112,10 @@ func (p *part) finishEngine() error {
 }
 
 // readFiles returns the files that the layers describe.
-func readFiles(layers []ocispec.Descriptor, s shape) ([]registry.File, error) {
-	files := make([]registry.File, 0, len(layers))
+func readFiles(layers []ocispec.Descriptor, s shape) ([]artifact.File, error) {
+	files := make([]artifact.File, 0, len(layers))
 	for _, layer := range layers {
-		f := registry.File{Path: layer.Annotations[ocispec.AnnotationTitle], Digest: layer.Digest, Size: layer.Size}
+		f := artifact.File{Path: layer.Annotations[ocispec.AnnotationTitle], Digest: layer.Digest, Size: layer.Size}
 		known := layer.MediaType == s.layer
 		if s.model() {
 			f.Kind, known = layerKind(layer.MediaType)
@@ -132,7 +134,7 @@ func readFiles(layers []ocispec.Descriptor, s shape) ([]registry.File, error) {
 
 // checkPaths refuses files that could not be written into one folder together. Errors:
 // CodeTrust.
-func checkPaths(files []registry.File) error {
+func checkPaths(files []artifact.File) error {
 	taken := make(map[string]bool, len(files))
 	for _, f := range files {
 		if !localPath(f.Path) {

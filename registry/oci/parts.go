@@ -10,39 +10,41 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // PutPart stores a part: files, config, and last the manifest. It sorts files by path, so their
 // order does not matter. Errors: CodeInvalid and CodeTrust for a part that readers would
 // refuse; CodeDigest if a file's bytes do not match its digest.
-func (s *Store) PutPart(ctx context.Context, name string, p registry.Part) (registry.PartRef, error) {
+func (s *Store) PutPart(ctx context.Context, name string, p storage.Part) (storage.PartRef, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
-		return registry.PartRef{}, err
+		return storage.PartRef{}, err
 	}
 	if p.Files, err = withLoadProfile(p); err != nil {
-		return registry.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
+		return storage.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
 	}
 	made, config, err := s.makePart(p)
 	if err != nil {
-		return registry.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
+		return storage.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
 	}
 	for i, f := range sorted(p.Files) {
 		if err := putFile(ctx, repo, made.layer(i), made.manifest.Layers[i], f); err != nil {
-			return registry.PartRef{}, err
+			return storage.PartRef{}, err
 		}
 	}
 	if err := repo.push(ctx, "config of "+made.label(), made.manifest.Config, config); err != nil {
-		return registry.PartRef{}, err
+		return storage.PartRef{}, err
 	}
 	if err := repo.push(ctx, made.label(), made.desc, made.raw); err != nil {
-		return registry.PartRef{}, err
+		return storage.PartRef{}, err
 	}
 	return made.ref(), nil
 }
 
 // putFile stores a file unless it exists.
-func putFile(ctx context.Context, repo repository, what string, desc ocispec.Descriptor, f registry.PartFile) error {
+func putFile(ctx context.Context, repo repository, what string, desc ocispec.Descriptor, f storage.PartFile) error {
 	there, err := repo.has(ctx, what, desc)
 	if err != nil || there {
 		return err
@@ -62,12 +64,12 @@ func putFile(ctx context.Context, repo repository, what string, desc ocispec.Des
 
 // makePart builds a manifest and the bytes of its config, and checks them by the rules of
 // readers.
-func (s *Store) makePart(p registry.Part) (made part, config []byte, err error) {
+func (s *Store) makePart(p storage.Part) (made part, config []byte, err error) {
 	shape, ok := shapeOf(p.Role)
 	if !ok {
 		return part{}, nil, registry.Errorf(registry.CodeInvalid, "there is no role %q", p.Role)
 	}
-	if p.Role == registry.PartEngine {
+	if p.Role == artifact.PartEngine {
 		if err := checkTarget(p.Engine.Target); err != nil {
 			return part{}, nil, err
 		}
@@ -104,9 +106,9 @@ func (s *Store) makePart(p registry.Part) (made part, config []byte, err error) 
 }
 
 // checkTarget refuses target versions that this program does not write.
-func checkTarget(t registry.Target) error {
-	if t.V != registry.TargetVersion {
-		return registry.Errorf(registry.CodeInvalid, "target %s has version %d: want %d", t.Name, t.V, registry.TargetVersion)
+func checkTarget(t artifact.Target) error {
+	if t.V != artifact.TargetVersion {
+		return registry.Errorf(registry.CodeInvalid, "target %s has version %d: want %d", t.Name, t.V, artifact.TargetVersion)
 	}
 	return t.Validate()
 }
@@ -119,7 +121,7 @@ func (s *Store) stamp(annotations map[string]string) {
 }
 
 // configOf returns the config of a part: ModelPack's, a case set, or OCI's empty one.
-func configOf(s shape, p registry.Part, files []registry.PartFile) (ocispec.Descriptor, []byte, error) {
+func configOf(s shape, p storage.Part, files []storage.PartFile) (ocispec.Descriptor, []byte, error) {
 	var document any
 	switch {
 	case s.model():
@@ -144,7 +146,7 @@ func configOf(s shape, p registry.Part, files []registry.PartFile) (ocispec.Desc
 
 // layersOf creates one layer for each file. Without the title, "oras pull" would skip a file
 // and still succeed; without the filepath, ModelPack's tools would.
-func layersOf(s shape, files []registry.PartFile) ([]ocispec.Descriptor, error) {
+func layersOf(s shape, files []storage.PartFile) ([]ocispec.Descriptor, error) {
 	var layers []ocispec.Descriptor
 	for _, f := range files {
 		layer := ocispec.Descriptor{MediaType: s.layer, Digest: f.Digest, Size: f.Size, Annotations: map[string]string{ocispec.AnnotationTitle: f.Path}}
@@ -161,8 +163,8 @@ func layersOf(s shape, files []registry.PartFile) ([]ocispec.Descriptor, error) 
 }
 
 // sorted returns the files by path.
-func sorted(files []registry.PartFile) []registry.PartFile {
-	return slices.SortedStableFunc(slices.Values(files), func(a, b registry.PartFile) int {
+func sorted(files []storage.PartFile) []storage.PartFile {
+	return slices.SortedStableFunc(slices.Values(files), func(a, b storage.PartFile) int {
 		return cmp.Compare(a.Path, b.Path)
 	})
 }

@@ -4,20 +4,22 @@ import (
 	"encoding/json"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ReadPart describes a part from the exact bytes of its manifest, without a repository: its
 // files, and the fields of an engine or reference model. Its Set is nil. Errors: CodeInvalid
 // for a manifest that is not a part of this format; CodeTrust for impossible file names.
-func ReadPart(manifest []byte) (registry.FetchedPart, error) {
+func ReadPart(manifest []byte) (storage.FetchedPart, error) {
 	if err := checkRole(manifest); err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
 	p, err := readPart(manifest)
 	if err != nil {
-		return registry.FetchedPart{}, err
+		return storage.FetchedPart{}, err
 	}
-	return registry.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine}, nil
+	return storage.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine}, nil
 }
 
 // checkRole refuses the manifests of other programs, which are most of those that are pushed. All
@@ -29,12 +31,12 @@ func checkRole(manifest []byte) error {
 	if err := json.Unmarshal(manifest, &m); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "not the JSON that was expected: %w", err)
 	}
-	_, err := shapeOfRole(registry.PartKind(m.Annotations[keyRole]))
+	_, err := shapeOfRole(artifact.PartKind(m.Annotations[keyRole]))
 	return err
 }
 
 // shapeOfRole returns the shape of a part. Errors: CodeInvalid.
-func shapeOfRole(role registry.PartKind) (shape, error) {
+func shapeOfRole(role artifact.PartKind) (shape, error) {
 	s, ok := shapeOf(role)
 	if !ok {
 		return shape{}, registry.Errorf(registry.CodeInvalid, "its role is %q, which is none of format %s", role, format)

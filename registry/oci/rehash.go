@@ -4,12 +4,12 @@ import (
 	"context"
 	"io"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Rehash reads all content of the release in the repository, each blob once, and checks every
 // digest. Errors: CodeDigest with the changed content; CodeNotFound with the missing content.
-func (s *Store) Rehash(ctx context.Context, name string, r registry.Release) error {
+func (s *Store) Rehash(ctx context.Context, name string, r artifact.Release) error {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Media types of manifests that registries know beside OCI's.
@@ -28,8 +30,8 @@ func isManifest(mediaType string) bool {
 // the number of records that are correct afterwards. It continues after a manifest that it
 // cannot read. Errors: all that occurred, joined. CodeDigest and CodeNotFound name the changed
 // or missing manifest; its record stays as it is.
-func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords) (n int, err error) {
-	var all []registry.RepositoryManifest // read to the end first: a store may refuse writes during a listing
+func Reindex(ctx context.Context, blobs storage.Blobs, refs storage.RepositoryRecords) (n int, err error) {
+	var all []storage.RepositoryManifest // read to the end first: a store may refuse writes during a listing
 	for m, err := range refs.AllManifests(ctx) {
 		if err != nil {
 			return 0, registry.Errorf(registry.CodeOf(err), "list manifests: %w", err)
@@ -51,14 +53,14 @@ func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.Repository
 }
 
 // reindex recomputes one record.
-func reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords, m registry.RepositoryManifest) error {
+func reindex(ctx context.Context, blobs storage.Blobs, refs storage.RepositoryRecords, m storage.RepositoryManifest) error {
 	repo := repository{Repository: Local(blobs, refs, m.Repository), name: m.Repository}
 	record := m.Manifest
 	raw, err := repo.read(ctx, "manifest", ocispec.Descriptor{MediaType: record.MediaType, Digest: record.Digest, Size: record.Size})
 	if err != nil {
 		return err
 	}
-	if record.Derived, err = registry.DeriveManifest(record.MediaType, raw); err != nil {
+	if record.Derived, err = artifact.DeriveManifest(record.MediaType, raw); err != nil {
 		return repo.about("manifest", record.Digest, err)
 	}
 	if err := refs.PutManifest(ctx, m.Repository, record); err != nil {

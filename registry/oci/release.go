@@ -7,56 +7,57 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Release reads a release with the manifests of its engines, limits and interface.
-// Errors: see [registry.Content].
-func (s *Store) Release(ctx context.Context, name, tagOrDigest string) (registry.Release, error) {
+// Errors: see [storage.Content].
+func (s *Store) Release(ctx context.Context, name, tagOrDigest string) (artifact.Release, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
-		return registry.Release{}, err
+		return artifact.Release{}, err
 	}
 	_, r, err := repo.release(ctx, tagOrDigest)
 	return r, err
 }
 
 // release reads a release, and also returns its tree.
-func (r repository) release(ctx context.Context, tagOrDigest string) (tree, registry.Release, error) {
+func (r repository) release(ctx context.Context, tagOrDigest string) (tree, artifact.Release, error) {
 	t, err := r.tree(ctx, "release", typeRelease, tagOrDigest)
 	if err != nil {
-		return tree{}, registry.Release{}, err
+		return tree{}, artifact.Release{}, err
 	}
 	release, err := t.release()
 	if err != nil {
-		return tree{}, registry.Release{}, r.about("release", t.desc.Digest, err)
+		return tree{}, artifact.Release{}, r.about("release", t.desc.Digest, err)
 	}
 	return t, release, nil
 }
 
-// Engine reads one engine. Errors: see [registry.Content].
-func (s *Store) Engine(ctx context.Context, name string, d registry.Digest) (registry.Engine, error) {
+// Engine reads one engine. Errors: see [storage.Content].
+func (s *Store) Engine(ctx context.Context, name string, d registry.Digest) (artifact.Engine, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
-		return registry.Engine{}, err
+		return artifact.Engine{}, err
 	}
 	desc, err := repo.resolve(ctx, "engine", string(d))
 	if err != nil {
-		return registry.Engine{}, err
+		return artifact.Engine{}, err
 	}
 	var p part
 	if desc.MediaType == ocispec.MediaTypeImageManifest {
 		p, err = repo.part(ctx, desc)
 	}
-	if err == nil && p.role != registry.PartEngine || registry.CodeOf(err) == registry.CodeInvalid && err != nil {
-		return registry.Engine{}, registry.Errorf(registry.CodeNotFound, "%s: %s is not an engine", name, d)
+	if err == nil && p.role != artifact.PartEngine || registry.CodeOf(err) == registry.CodeInvalid && err != nil {
+		return artifact.Engine{}, registry.Errorf(registry.CodeNotFound, "%s: %s is not an engine", name, d)
 	}
 	return p.engine, err
 }
 
 // release converts the tree of a release.
-func (t tree) release() (registry.Release, error) {
+func (t tree) release() (artifact.Release, error) {
 	annotations := t.index.Annotations
-	r := registry.Release{
+	r := artifact.Release{
 		Digest:  t.desc.Digest,
 		Size:    t.desc.Size,
 		Model:   annotations[keyModel],
@@ -71,11 +72,11 @@ func (t tree) release() (registry.Release, error) {
 	}
 	for _, p := range t.parts {
 		switch {
-		case p.role == registry.PartEngine:
+		case p.role == artifact.PartEngine:
 			r.Engines = append(r.Engines, p.engine)
-		case p.role == registry.PartLimits && r.Limits == "":
+		case p.role == artifact.PartLimits && r.Limits == "":
 			r.Limits = p.desc.Digest
-		case p.role == registry.PartInterface && r.Interface == "":
+		case p.role == artifact.PartInterface && r.Interface == "":
 			r.Interface = p.desc.Digest
 		default:
 			return r, registry.Errorf(registry.CodeInvalid, "it has more than one entry with the role %s: want one", p.role)
@@ -88,7 +89,7 @@ func (t tree) release() (registry.Release, error) {
 }
 
 // readOrder reads the annotation with the order in which nodes get the engines: each engine once. Errors: CodeInvalid.
-func readOrder(r *registry.Release, value string) error {
+func readOrder(r *artifact.Release, value string) error {
 	if value == "" {
 		return registry.Errorf(registry.CodeInvalid, "it has no annotation %s, which decides the engine that a node gets: build it again", keyOrder)
 	}
@@ -114,7 +115,7 @@ func readOrder(r *registry.Release, value string) error {
 }
 
 // readIdentity reads and checks the annotations of a release, or of a part of one.
-func readIdentity(r *registry.Release, revision string, part bool) error {
+func readIdentity(r *artifact.Release, revision string, part bool) error {
 	if err := registry.ValidateModel(r.Model); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func readIdentity(r *registry.Release, revision string, part bool) error {
 }
 
 // checkRelease checks that the parts of a release belong together and can be distinguished.
-func checkRelease(r registry.Release) error {
+func checkRelease(r artifact.Release) error {
 	switch {
 	case r.Limits == "" || r.Interface == "":
 		return registry.Errorf(registry.CodeInvalid, "limits or interface is missing: want one entry of each")

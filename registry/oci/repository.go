@@ -15,6 +15,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Repository is one repository of an OCI registry, local or remote: the part of oras-go's
@@ -45,7 +46,7 @@ type Sender interface {
 // Stager is a repository that owns manifests by records in the catalog. Stage stores
 // the bytes of a manifest and returns its record, for the catalog to write.
 type Stager interface {
-	Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (registry.Manifest, error)
+	Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (storage.Manifest, error)
 }
 
 // repository is an opened Repository with its name. Errors of its methods name both.

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // maxCases bounds the number of cases in a set, far above any real one.
@@ -10,16 +11,16 @@ const maxCases = 1 << 40
 // readSet reads the config of a part with cases, golden outputs or calibration, and checks it
 // against the part's files: the shards must follow one another, cover all cases and be exactly
 // the files. Errors: CodeInvalid.
-func readSet(raw []byte, files []registry.File) (*registry.CaseSet, error) {
-	var set registry.CaseSet
+func readSet(raw []byte, files []artifact.File) (*artifact.CaseSet, error) {
+	var set artifact.CaseSet
 	if err := decode(raw, &set); err != nil {
 		return nil, err
 	}
 	switch set.Origin {
-	case "", registry.OriginRecorded, registry.OriginGenerated:
+	case "", artifact.OriginRecorded, artifact.OriginGenerated:
 	default:
 		return nil, registry.Errorf(registry.CodeInvalid,
-			"the origin of the cases is %q: want %s or %s", set.Origin, registry.OriginRecorded, registry.OriginGenerated)
+			"the origin of the cases is %q: want %s or %s", set.Origin, artifact.OriginRecorded, artifact.OriginGenerated)
 	}
 	named := make(map[string]bool, len(files))
 	for _, f := range files {

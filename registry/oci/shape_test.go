@@ -14,6 +14,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 )
@@ -222,11 +223,11 @@ func TestFormat1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := w.store.Fetch(ctx, sources, from.Parts[registry.PartCases].Digest, t.TempDir())
+	cases, err := w.store.Fetch(ctx, sources, from.Parts[artifact.PartCases].Digest, t.TempDir())
 	if err != nil || cases.Set.Count != 5 || cases.Set.Labels != "label" || len(cases.Set.Shards) != 2 {
 		t.Errorf("cases %+v, %v", cases, err)
 	}
-	golden, err := w.store.Fetch(ctx, sources, from.Parts[registry.PartGolden].Digest, t.TempDir())
+	golden, err := w.store.Fetch(ctx, sources, from.Parts[artifact.PartGolden].Digest, t.TempDir())
 	if err != nil || golden.Set.Kind != "onnxruntime/disable_all" || golden.Set.Node.CPU.Level != "v3" {
 		t.Errorf("golden %+v, %v", golden, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Store stores releases, parts and evidence in repositories. It is safe for concurrent use if
@@ -18,8 +19,8 @@ type Store struct {
 }
 
 var (
-	_ registry.Content   = (*Store)(nil)
-	_ registry.PartStore = (*Store)(nil)
+	_ storage.Content   = (*Store)(nil)
+	_ storage.PartStore = (*Store)(nil)
 )
 
 // Options configure a Store. The zero Options are valid.

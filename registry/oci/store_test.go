@@ -14,7 +14,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // What was put together reads back as it was.
@@ -25,7 +27,7 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Release{
+	want := artifact.Release{
 		Digest: got.Digest, Size: int64(len(stored(t, w.blobs, got.Digest))),
 		Model: "vision/digits", Version: "1.0.0", Revision: 1,
 		Sources: w.sources, Plan: digest.FromString("plan"),
@@ -38,7 +40,7 @@ func TestRelease(t *testing.T) {
 		e.Digest, e.Size, e.Bytes = ref.Digest, ref.Size, []int64{11, 11 + 5 + 4}[i]
 		want.Engines = append(want.Engines, e)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(registry.Target{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(artifact.Target{})); diff != "" {
 		t.Errorf("release (-want +got):\n%s", diff)
 	}
 }
@@ -63,7 +65,7 @@ func TestSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Sources{Digest: w.sources, Model: "vision/digits", Parts: map[registry.PartKind]registry.PartRef{}}
+	want := storage.Sources{Digest: w.sources, Model: "vision/digits", Parts: map[artifact.PartKind]storage.PartRef{}}
 	for _, p := range sourceParts() {
 		want.Parts[p.Role] = w.parts[string(p.Role)]
 	}
@@ -80,7 +82,7 @@ func TestFetch(t *testing.T) {
 	w := newWorld(t, options{})
 	for _, p := range append(sourceParts(), w.engineParts()...) {
 		name, repository := string(p.Role), sources
-		if p.Role == registry.PartEngine {
+		if p.Role == artifact.PartEngine {
 			name, repository = name+" "+p.Engine.Label(), staging
 		}
 		dir := t.TempDir()
@@ -121,7 +123,7 @@ func TestProvidersAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	part := w.engineParts()[0]
-	part.Engine.Providers = []registry.Provider{{Name: "CUDAExecutionProvider", Options: map[string]string{"device_id": "1"}},
+	part.Engine.Providers = []artifact.Provider{{Name: "CUDAExecutionProvider", Options: map[string]string{"device_id": "1"}},
 		{Name: "CPUExecutionProvider"}}
 	ref, err := w.store.PutPart(t.Context(), staging, part)
 	if err != nil {

@@ -12,15 +12,17 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // bad is storage in which one object was changed behind its digest, and which notes
 // what is read.
 type bad struct {
-	registry.Blobs
+	storage.Blobs
 	victim registry.Digest
 	change func([]byte) []byte
 
@@ -29,7 +31,7 @@ type bad struct {
 }
 
 // Open gives the bytes, or the changed ones.
-func (b *bad) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (b *bad) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	blob, size, err := b.Blobs.Open(ctx, d)
 	if err != nil {
 		return nil, 0, err
@@ -51,7 +53,7 @@ func (reader) Close() error { return nil }
 
 // noting tells its store that it is read.
 type noting struct {
-	registry.Blob
+	storage.Blob
 	digest registry.Digest
 	store  *bad
 }
@@ -87,7 +89,7 @@ func operations(w *world) map[string]func(*oci.Store, context.Context) error {
 	}
 	for name, ref := range w.parts {
 		repository := staging
-		if _, ok := map[registry.PartKind]bool{"engine": true, "limits": true, "interface": true}[ref.Role]; !ok {
+		if _, ok := map[artifact.PartKind]bool{"engine": true, "limits": true, "interface": true}[ref.Role]; !ok {
 			repository = sources
 		}
 		ops["fetch "+name] = func(s *oci.Store, ctx context.Context) error {
@@ -196,14 +198,14 @@ func TestFetchRemovesBadFile(t *testing.T) {
 }
 
 // broken is storage whose reads fail: that is no evidence of tampering.
-type broken struct{ registry.Blobs }
+type broken struct{ storage.Blobs }
 
-func (b broken) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (b broken) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	blob, size, err := b.Blobs.Open(ctx, d)
 	return failing{blob}, size, err
 }
 
-type failing struct{ registry.Blob }
+type failing struct{ storage.Blob }
 
 func (failing) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 

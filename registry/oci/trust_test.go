@@ -11,7 +11,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // pushRaw stores a document past all of this package's checks on meaning.
@@ -243,17 +245,17 @@ func TestAssembleRefuses(t *testing.T) {
 	limits, iface, engine := w.parts["limits"], w.parts["interface"], w.parts["engine linux-amd64-v1/fp32"]
 	tests := []struct {
 		name  string
-		parts []registry.PartRef
+		parts []storage.PartRef
 		code  registry.Code
 		text  string
 	}{
-		{"other limits", []registry.PartRef{ref, limits, iface}, registry.CodeTrust, "another release"},
-		{"twins", []registry.PartRef{engine, twinRef, limits, iface}, registry.CodeInvalid, "they cannot be distinguished"},
-		{"no interface", []registry.PartRef{engine, limits}, registry.CodeInvalid, "limits or interface is missing"},
-		{"no engine", []registry.PartRef{limits, iface}, registry.CodeInvalid, "no engine"},
-		{"same twice", []registry.PartRef{engine, engine, limits, iface}, registry.CodeInvalid, "twice"},
-		{"wrong role", []registry.PartRef{{Role: registry.PartLimits, Digest: iface.Digest, Size: iface.Size}}, registry.CodeInvalid, "role"},
-		{"absent", []registry.PartRef{{Role: registry.PartEngine, Digest: digest.FromString("no"), Size: 2}}, registry.CodeNotFound, "not there"},
+		{"other limits", []storage.PartRef{ref, limits, iface}, registry.CodeTrust, "another release"},
+		{"twins", []storage.PartRef{engine, twinRef, limits, iface}, registry.CodeInvalid, "they cannot be distinguished"},
+		{"no interface", []storage.PartRef{engine, limits}, registry.CodeInvalid, "limits or interface is missing"},
+		{"no engine", []storage.PartRef{limits, iface}, registry.CodeInvalid, "no engine"},
+		{"same twice", []storage.PartRef{engine, engine, limits, iface}, registry.CodeInvalid, "twice"},
+		{"wrong role", []storage.PartRef{{Role: artifact.PartLimits, Digest: iface.Digest, Size: iface.Size}}, registry.CodeInvalid, "role"},
+		{"absent", []storage.PartRef{{Role: artifact.PartEngine, Digest: digest.FromString("no"), Size: 2}}, registry.CodeNotFound, "not there"},
 	}
 	for _, test := range tests {
 		a := w.assembly()
@@ -262,7 +264,7 @@ func TestAssembleRefuses(t *testing.T) {
 		wantCode(t, err, test.code, test.text)
 	}
 	a := w.assembly()
-	a.Parts, a.Tags = []registry.PartRef{engine, limits, iface}, []string{"no/tag"}
+	a.Parts, a.Tags = []storage.PartRef{engine, limits, iface}, []string{"no/tag"}
 	_, err = w.store.Assemble(t.Context(), staging, a)
 	wantCode(t, err, registry.CodeInvalid, "no/tag")
 }
@@ -271,44 +273,44 @@ func TestAssembleRefuses(t *testing.T) {
 func TestPutPartRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	shards := func(change func(*registry.CaseSet)) registry.Part {
+	shards := func(change func(*artifact.CaseSet)) storage.Part {
 		p := sourceParts()[1]
 		set := *p.Set
-		set.Shards = append([]registry.Shard(nil), set.Shards...)
+		set.Shards = append([]artifact.Shard(nil), set.Shards...)
 		change(&set)
 		p.Set = &set
 		return p
 	}
-	engine := func(change func(*registry.Part)) registry.Part {
+	engine := func(change func(*storage.Part)) storage.Part {
 		p := w.engineParts()[0]
 		change(&p)
 		return p
 	}
-	tests := map[string]registry.Part{
-		"no set":         {Role: registry.PartCases, Files: files("a", "b")},
-		"count":          shards(func(s *registry.CaseSet) { s.Count = 6 }),
-		"gap":            shards(func(s *registry.CaseSet) { s.Shards[1].First = 4 }),
-		"negative":       shards(func(s *registry.CaseSet) { s.Shards[1].Count = -2 }),
-		"overflow":       shards(func(s *registry.CaseSet) { s.Shards[1].Count = int(^uint(0) >> 1) }),
-		"shard twice":    shards(func(s *registry.CaseSet) { s.Shards[1].File = s.Shards[0].File }),
-		"missing shard":  shards(func(s *registry.CaseSet) { s.Shards, s.Count = s.Shards[:1], 3 }),
-		"origin":         shards(func(s *registry.CaseSet) { s.Origin = "found" }),
-		"no files":       {Role: registry.PartTuning},
-		"two limits":     {Role: registry.PartLimits, Files: files("limits.json", "{}", "more.json", "{}")},
+	tests := map[string]storage.Part{
+		"no set":         {Role: artifact.PartCases, Files: files("a", "b")},
+		"count":          shards(func(s *artifact.CaseSet) { s.Count = 6 }),
+		"gap":            shards(func(s *artifact.CaseSet) { s.Shards[1].First = 4 }),
+		"negative":       shards(func(s *artifact.CaseSet) { s.Shards[1].Count = -2 }),
+		"overflow":       shards(func(s *artifact.CaseSet) { s.Shards[1].Count = int(^uint(0) >> 1) }),
+		"shard twice":    shards(func(s *artifact.CaseSet) { s.Shards[1].File = s.Shards[0].File }),
+		"missing shard":  shards(func(s *artifact.CaseSet) { s.Shards, s.Count = s.Shards[:1], 3 }),
+		"origin":         shards(func(s *artifact.CaseSet) { s.Origin = "found" }),
+		"no files":       {Role: artifact.PartTuning},
+		"two limits":     {Role: artifact.PartLimits, Files: files("limits.json", "{}", "more.json", "{}")},
 		"no role":        {Files: files("a", "b")},
-		"no target":      engine(func(p *registry.Part) { p.Engine.Target = registry.Target{} }),
-		"later target":   engine(func(p *registry.Part) { p.Engine.Target.V = 2 }),
-		"no toolchain":   engine(func(p *registry.Part) { p.Engine.Toolchain = registry.Toolchain{} }),
-		"no model":       engine(func(p *registry.Part) { p.Model = "" }),
-		"unknown kind":   engine(func(p *registry.Part) { p.Files[0].Kind = "poster" }),
-		"no digest":      engine(func(p *registry.Part) { p.Files[0].Digest = "" }),
-		"negative bytes": engine(func(p *registry.Part) { p.Files[0].Size = -1 }),
+		"no target":      engine(func(p *storage.Part) { p.Engine.Target = artifact.Target{} }),
+		"later target":   engine(func(p *storage.Part) { p.Engine.Target.V = 2 }),
+		"no toolchain":   engine(func(p *storage.Part) { p.Engine.Toolchain = artifact.Toolchain{} }),
+		"no model":       engine(func(p *storage.Part) { p.Model = "" }),
+		"unknown kind":   engine(func(p *storage.Part) { p.Files[0].Kind = "poster" }),
+		"no digest":      engine(func(p *storage.Part) { p.Files[0].Digest = "" }),
+		"negative bytes": engine(func(p *storage.Part) { p.Files[0].Size = -1 }),
 	}
 	for name, p := range tests {
 		if _, err := w.store.PutPart(t.Context(), staging, p); registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("%s: got %v, want invalid", name, err)
 		}
 	}
-	_, err := w.store.PutPart(t.Context(), staging, engine(func(p *registry.Part) { p.Files[0].Path = "../model.onnx" }))
+	_, err := w.store.PutPart(t.Context(), staging, engine(func(p *storage.Part) { p.Files[0].Path = "../model.onnx" }))
 	wantCode(t, err, registry.CodeTrust, "../model.onnx")
 }

@@ -1,7 +1,7 @@
 package oci
 
 import (
-	_ "crypto/sha256" // supports the digest algorithms
+	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"fmt"
 	"hash"

@@ -13,8 +13,11 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // The repositories of the sample release.
@@ -32,12 +35,12 @@ const (
 
 // world is a store in memory with a release, its sources and evidence.
 type world struct {
-	blobs    registry.Blobs
-	refs     registry.RepositoryRecords
+	blobs    storage.Blobs
+	refs     storage.RepositoryRecords
 	store    *oci.Store
 	sources  registry.Digest
-	release  registry.Release
-	parts    map[string]registry.PartRef // by role, and by label for engines
+	release  artifact.Release
+	parts    map[string]storage.PartRef // by role, and by label for engines
 	evidence []registry.Digest
 }
 
@@ -48,7 +51,7 @@ type options struct {
 }
 
 // newStore gives a store over the storage ports.
-func newStore(blobs registry.Blobs, refs registry.RepositoryRecords, o oci.Options) *oci.Store {
+func newStore(blobs storage.Blobs, refs storage.RepositoryRecords, o oci.Options) *oci.Store {
 	return oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return oci.Local(blobs, refs, name), nil
 	}, o)
@@ -57,7 +60,7 @@ func newStore(blobs registry.Blobs, refs registry.RepositoryRecords, o oci.Optio
 // newWorld builds the sample release.
 func newWorld(t testing.TB, o options) *world {
 	t.Helper()
-	w := &world{blobs: mem.NewBlobs(), refs: mem.New(), parts: make(map[string]registry.PartRef)}
+	w := &world{blobs: mem.NewBlobs(), refs: mem.New(), parts: make(map[string]storage.PartRef)}
 	w.store = newStore(w.blobs, w.refs, o.Options)
 	w.fill(t, o)
 	return w
@@ -70,9 +73,9 @@ func (w *world) fill(t testing.TB, o options) {
 	for _, p := range sourceParts() {
 		w.put(t, sources, o, p)
 	}
-	w.sources = w.assemble(t, sources, o, registry.Assembly{Model: "vision/digits"}, "reference", "cases", "golden", "calibration", "tuning")
-	w.put(t, staging, o, registry.Part{Role: registry.PartLimits, Files: files("limits.json", limitsJSON)})
-	w.put(t, staging, o, registry.Part{Role: registry.PartInterface, Files: files("interface.json", interfaceJSON)})
+	w.sources = w.assemble(t, sources, o, storage.Assembly{Model: "vision/digits"}, "reference", "cases", "golden", "calibration", "tuning")
+	w.put(t, staging, o, storage.Part{Role: artifact.PartLimits, Files: files("limits.json", limitsJSON)})
+	w.put(t, staging, o, storage.Part{Role: artifact.PartInterface, Files: files("interface.json", interfaceJSON)})
 	for _, p := range w.engineParts() {
 		w.put(t, staging, o, p)
 	}
@@ -81,18 +84,18 @@ func (w *world) fill(t testing.TB, o options) {
 	if w.release, err = w.store.Release(ctx, staging, string(d)); err != nil {
 		t.Fatalf("read the sample release: %v", err)
 	}
-	w.attach(t, staging, registry.PredicateSign, w.release.Subjects())
-	w.attach(t, staging, registry.PredicateParity, w.release.Subjects()[1:2])
+	w.attach(t, staging, evidence.PredicateSign, w.release.Subjects())
+	w.attach(t, staging, evidence.PredicateParity, w.release.Subjects()[1:2])
 }
 
-func (w *world) assembly() registry.Assembly {
-	return registry.Assembly{
+func (w *world) assembly() storage.Assembly {
+	return storage.Assembly{
 		Model: "vision/digits", Version: "1.0.0", Revision: 1,
 		Sources: w.sources, Plan: digest.FromString("plan"), Tags: []string{"1.0.0"},
 	}
 }
 
-func (w *world) put(t testing.TB, repository string, o options, p registry.Part) registry.PartRef {
+func (w *world) put(t testing.TB, repository string, o options, p storage.Part) storage.PartRef {
 	t.Helper()
 	if o.reverse {
 		p.Files = reversed(p.Files)
@@ -102,22 +105,22 @@ func (w *world) put(t testing.TB, repository string, o options, p registry.Part)
 		t.Fatalf("put %s: %v", p.Role, err)
 	}
 	name := string(p.Role)
-	if p.Role == registry.PartEngine {
+	if p.Role == artifact.PartEngine {
 		name += " " + p.Engine.Label()
 	}
 	w.parts[name] = ref
 	return ref
 }
 
-func (w *world) assemble(t testing.TB, repository string, o options, a registry.Assembly, parts ...string) registry.Digest {
+func (w *world) assemble(t testing.TB, repository string, o options, a storage.Assembly, parts ...string) registry.Digest {
 	t.Helper()
 	for _, name := range parts {
 		a.Parts = append(a.Parts, w.parts[name])
 	}
 	if o.reverse {
 		a.Parts = reversed(a.Parts)
-		engines := slices.DeleteFunc(reversed(a.Parts), func(p registry.PartRef) bool { return p.Role != registry.PartEngine })
-		a.Parts = slices.DeleteFunc(a.Parts, func(p registry.PartRef) bool { return p.Role == registry.PartEngine })
+		engines := slices.DeleteFunc(reversed(a.Parts), func(p storage.PartRef) bool { return p.Role != artifact.PartEngine })
+		a.Parts = slices.DeleteFunc(a.Parts, func(p storage.PartRef) bool { return p.Role == artifact.PartEngine })
 		a.Parts = append(a.Parts, engines...)
 	}
 	d, err := w.store.Assemble(t.Context(), repository, a)
@@ -127,9 +130,9 @@ func (w *world) assemble(t testing.TB, repository string, o options, a registry.
 	return d
 }
 
-func (w *world) attach(t testing.TB, repository, predicateType string, subjects []registry.Subject) []registry.Digest {
+func (w *world) attach(t testing.TB, repository, predicateType string, subjects []artifact.Subject) []registry.Digest {
 	t.Helper()
-	digests, err := w.store.PutEvidence(t.Context(), repository, registry.Bundle{Data: bundle(predicateType)}, subjects)
+	digests, err := w.store.PutEvidence(t.Context(), repository, evidence.Bundle{Data: bundle(predicateType)}, subjects)
 	if err != nil {
 		t.Fatalf("attach %s: %v", predicateType, err)
 	}
@@ -138,30 +141,30 @@ func (w *world) attach(t testing.TB, repository, predicateType string, subjects 
 }
 
 // sourceParts are the parts of the sample sources.
-func sourceParts() []registry.Part {
-	cases := registry.CaseSet{Count: 5, Origin: registry.OriginRecorded, Labels: "label", Shards: []registry.Shard{
+func sourceParts() []storage.Part {
+	cases := artifact.CaseSet{Count: 5, Origin: artifact.OriginRecorded, Labels: "label", Shards: []artifact.Shard{
 		{File: "cases-00000.safetensors", First: 0, Count: 3},
 		{File: "cases-00001.safetensors", First: 3, Count: 2},
 	}}
-	golden := registry.CaseSet{Count: 5, Kind: "onnxruntime/disable_all", Runtime: "1.30.0",
-		Node: &registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}, Shards: []registry.Shard{
+	golden := artifact.CaseSet{Count: 5, Kind: "onnxruntime/disable_all", Runtime: "1.30.0",
+		Node: &artifact.Node{V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: "v3"}}, Shards: []artifact.Shard{
 			{File: "golden-00000.safetensors", First: 0, Count: 5},
 		}}
-	calibration := registry.CaseSet{Count: 2, Origin: registry.OriginRecorded,
-		Shards: []registry.Shard{{File: "calibration-00000.safetensors", Count: 2}}}
-	return []registry.Part{
-		{Role: registry.PartReference, Model: "vision/digits", Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: files("model.onnx", "reference", "model.onnx.data", "weights")},
-		{Role: registry.PartCases, Set: &cases, Files: files("cases-00000.safetensors", "cases 0-2", "cases-00001.safetensors", "cases 3-4")},
-		{Role: registry.PartGolden, Set: &golden, Files: files("golden-00000.safetensors", "golden 0-4")},
-		{Role: registry.PartCalibration, Set: &calibration, Files: files("calibration-00000.safetensors", "calibration")},
-		{Role: registry.PartTuning, Files: files("tensorrt/timing.cache", "timing", "notes.json", "{}")},
+	calibration := artifact.CaseSet{Count: 2, Origin: artifact.OriginRecorded,
+		Shards: []artifact.Shard{{File: "calibration-00000.safetensors", Count: 2}}}
+	return []storage.Part{
+		{Role: artifact.PartReference, Model: "vision/digits", Format: "onnx", Engine: artifact.Engine{Precision: "fp32"}, Files: files("model.onnx", "reference", "model.onnx.data", "weights")},
+		{Role: artifact.PartCases, Set: &cases, Files: files("cases-00000.safetensors", "cases 0-2", "cases-00001.safetensors", "cases 3-4")},
+		{Role: artifact.PartGolden, Set: &golden, Files: files("golden-00000.safetensors", "golden 0-4")},
+		{Role: artifact.PartCalibration, Set: &calibration, Files: files("calibration-00000.safetensors", "calibration")},
+		{Role: artifact.PartTuning, Files: files("tensorrt/timing.cache", "timing", "notes.json", "{}")},
 	}
 }
 
 // engineParts are the engines of the sample release; sources, limits and interface are there.
-func (w *world) engineParts() []registry.Part {
-	common := registry.Engine{
-		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0", Lock: digest.FromString("lock"), Options: digest.FromString("options")},
+func (w *world) engineParts() []storage.Part {
+	common := artifact.Engine{
+		Toolchain: artifact.Toolchain{Name: "onnxruntime", Version: "1.30.0", Lock: digest.FromString("lock"), Options: digest.FromString("options")},
 		Reference: w.parts["reference"].Digest,
 		Sources:   w.sources,
 		Limits:    w.parts["limits"].Digest,
@@ -171,28 +174,28 @@ func (w *world) engineParts() []registry.Part {
 	plain.Target, plain.Variant, plain.Precision = target("linux-amd64-v1", "v1"), "fp32", "fp32"
 	quantized.Target, quantized.Variant, quantized.Precision, quantized.NativeCode = target("linux-amd64-v3", "v3"), "int8", "int8", true
 	extra := files("labels/digits.txt", "0 1 2", "ops.so", "\x7fELF")
-	extra[0].Kind, extra[1].Kind = registry.FileAsset, registry.FileCode
-	quantized.Operators = []registry.Operators{{Path: "ops.so", Digest: extra[1].Digest}}
-	return []registry.Part{
-		{Role: registry.PartEngine, Model: "vision/digits", Format: "onnx", Engine: plain, Files: files("model.onnx", "engine fp32")},
-		{Role: registry.PartEngine, Model: "vision/digits", Format: "onnx", Engine: quantized, Files: append(files("model.onnx", "engine int8"), extra...)},
+	extra[0].Kind, extra[1].Kind = artifact.FileAsset, artifact.FileCode
+	quantized.Operators = []artifact.Operators{{Path: "ops.so", Digest: extra[1].Digest}}
+	return []storage.Part{
+		{Role: artifact.PartEngine, Model: "vision/digits", Format: "onnx", Engine: plain, Files: files("model.onnx", "engine fp32")},
+		{Role: artifact.PartEngine, Model: "vision/digits", Format: "onnx", Engine: quantized, Files: append(files("model.onnx", "engine int8"), extra...)},
 	}
 }
 
-func target(name, level string) registry.Target {
-	return registry.Target{
-		V: registry.TargetVersion, Name: name, OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level},
-		Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: "1.30.0"}},
+func target(name, level string) artifact.Target {
+	return artifact.Target{
+		V: artifact.TargetVersion, Name: name, OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: level},
+		Runtimes: map[string]artifact.Constraint{"onnxruntime": {Min: "1.30.0"}},
 	}
 }
 
 // files makes part files of path, text, path, text, ...
-func files(pathAndText ...string) []registry.PartFile {
-	var out []registry.PartFile
+func files(pathAndText ...string) []storage.PartFile {
+	var out []storage.PartFile
 	for i := 0; i < len(pathAndText); i += 2 {
 		text := pathAndText[i+1]
-		out = append(out, registry.PartFile{
-			File: registry.File{Path: pathAndText[i], Digest: digest.FromString(text), Size: int64(len(text))},
+		out = append(out, storage.PartFile{
+			File: artifact.File{Path: pathAndText[i], Digest: digest.FromString(text), Size: int64(len(text))},
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(text))), nil },
 		})
 	}
@@ -201,7 +204,7 @@ func files(pathAndText ...string) []registry.PartFile {
 
 // bundle is a sigstore bundle as far as this package looks into one.
 func bundle(predicateType string) []byte {
-	statement := fmt.Sprintf(`{"_type":%q,"subject":[],"predicateType":%q,"predicate":{}}`, registry.StatementType, predicateType)
+	statement := fmt.Sprintf(`{"_type":%q,"subject":[],"predicateType":%q,"predicate":{}}`, evidence.StatementType, predicateType)
 	return fmt.Appendf(nil, `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"sample"}},"dsseEnvelope":{"payload":%q,"payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"AAAA"}]}}`,
 		base64.StdEncoding.EncodeToString([]byte(statement)))
 }
@@ -215,7 +218,7 @@ func reversed[T any](in []T) []T {
 }
 
 // stored reads the bytes of a digest.
-func stored(t testing.TB, blobs registry.Blobs, d registry.Digest) []byte {
+func stored(t testing.TB, blobs storage.Blobs, d registry.Digest) []byte {
 	t.Helper()
 	blob, _, err := blobs.Open(t.Context(), d)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // fresh is how long a count of content is used.
@@ -32,7 +34,7 @@ func (g *Gatherer) Count(ctx context.Context) error {
 	due, after := g.content == nil || now.Sub(g.content.At) >= fresh, g.counted
 	g.mu.Unlock()
 
-	var content *registry.ContentUse
+	var content *api.ContentUse
 	if due {
 		content, err = g.count(ctx, now)
 	}
@@ -48,19 +50,19 @@ func (g *Gatherer) Count(ctx context.Context) error {
 }
 
 // count reads the records of all repositories.
-func (g *Gatherer) count(ctx context.Context, now time.Time) (*registry.ContentUse, error) {
+func (g *Gatherer) count(ctx context.Context, now time.Time) (*api.ContentUse, error) {
 	repositories, err := g.Store.Repositories(ctx)
 	if err != nil {
 		return nil, err
 	}
-	use := &registry.ContentUse{At: now.UTC(), Storage: g.Storage, Repositories: len(repositories), Largest: []registry.RepositoryUse{}}
+	use := &api.ContentUse{At: now.UTC(), Storage: g.Storage, Repositories: len(repositories), Largest: []api.RepositoryUse{}}
 	seen := make(map[registry.Digest]bool)
 	for _, repository := range repositories {
 		records, err := g.Store.Records(ctx, repository)
 		if err != nil {
 			return nil, err
 		}
-		here := registry.RepositoryUse{Repository: repository}
+		here := api.RepositoryUse{Repository: repository}
 		for _, r := range records {
 			here.Bytes += r.Size
 			if !r.Marked.IsZero() {
@@ -78,14 +80,14 @@ func (g *Gatherer) count(ctx context.Context, now time.Time) (*registry.ContentU
 		}
 		use.Largest = append(use.Largest, here)
 	}
-	slices.SortStableFunc(use.Largest, func(a, b registry.RepositoryUse) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(use.Largest, func(a, b api.RepositoryUse) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	use.Largest = slices.Clone(use.Largest[:min(len(use.Largest), largest)])
 	return use, nil
 }
 
 // readSigners adds the events after a number to what is known of signers.
 func (g *Gatherer) readSigners(ctx context.Context, after int64) error {
-	for e, err := range g.History(ctx, registry.HistoryQuery{After: after}) {
+	for e, err := range g.History(ctx, history.HistoryQuery{After: after}) {
 		if err != nil {
 			return err
 		}

@@ -9,31 +9,35 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config is where a [Gatherer] reads. All fields are required.
 type Config struct {
 	Version    string
 	Storage    string // names where content is
-	Store      registry.GCStore
-	Intents    registry.Intents
-	Uploads    func(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] // of [registry.UploadStates]
-	Damages    registry.Damages
-	Scrubs     registry.ScrubStates
-	Replicas   registry.Replicas
-	Webhooks   registry.Webhooks
-	Deliveries registry.Deliveries
-	History    func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
-	Clock      registry.CatalogClock
+	Store      storage.GCStore
+	Intents    storage.Intents
+	Uploads    func(ctx context.Context, idle time.Duration) iter.Seq2[storage.UploadState, error] // of [storage.UploadStates]
+	Damages    storage.Damages
+	Scrubs     storage.ScrubStates
+	Replicas   api.Replicas
+	Webhooks   storage.Webhooks
+	Deliveries storage.Deliveries
+	History    func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
+	Clock      storage.CatalogClock
 	// Trust returns the environments with their trust list, and how events name the keys of it, by the names of the entries.
-	Trust func(ctx context.Context) (registry.Environments, map[string]string, error)
+	Trust func(ctx context.Context) (policy.Environments, map[string]string, error)
 }
 
 // Gatherer reads what administrators look after. What takes long it counts beside, and remembers. Make one with [New].
 type Gatherer struct {
 	Config
 	mu      sync.Mutex
-	content *registry.ContentUse
+	content *api.ContentUse
 	failure error // of the last count
 	running bool
 	signed  map[string]signed // by signer
@@ -50,22 +54,22 @@ type signed struct {
 func New(c Config) *Gatherer { return &Gatherer{Config: c, signed: make(map[string]signed)} }
 
 // Gather returns everything. Content is of the last count, which [Gatherer.Count] makes.
-func (g *Gatherer) Gather(ctx context.Context) (registry.Operations, error) {
+func (g *Gatherer) Gather(ctx context.Context) (api.Operations, error) {
 	now, err := g.Clock.CatalogTime(ctx)
 	if err != nil {
-		return registry.Operations{}, err
+		return api.Operations{}, err
 	}
-	o := registry.Operations{At: now.UTC(), Version: g.Version, Damaged: []registry.Damage{}, Moves: []registry.PendingMove{}, Webhooks: []registry.WebhookUse{}}
-	for _, step := range []func(context.Context, *registry.Operations) error{g.stored, g.waiting, g.replicas, g.keys, g.webhooks} {
+	o := api.Operations{At: now.UTC(), Version: g.Version, Damaged: []storage.Damage{}, Moves: []api.PendingMove{}, Webhooks: []api.WebhookUse{}}
+	for _, step := range []func(context.Context, *api.Operations) error{g.stored, g.waiting, g.replicas, g.keys, g.webhooks} {
 		if err := step(ctx, &o); err != nil {
-			return registry.Operations{}, err
+			return api.Operations{}, err
 		}
 	}
 	return o, nil
 }
 
 // stored says what is stored, and what is wrong with it.
-func (g *Gatherer) stored(ctx context.Context, o *registry.Operations) error {
+func (g *Gatherer) stored(ctx context.Context, o *api.Operations) error {
 	g.mu.Lock()
 	content, err := g.content, g.failure
 	g.mu.Unlock()
@@ -73,17 +77,17 @@ func (g *Gatherer) stored(ctx context.Context, o *registry.Operations) error {
 		return err
 	}
 	for after := ""; ; {
-		page, err := g.Damages.List(ctx, after, registry.MaxPage)
+		page, err := g.Damages.List(ctx, after, storage.MaxPage)
 		if err != nil {
 			return err
 		}
 		for _, d := range page {
-			if after = d.Name; len(o.Damaged) < registry.MaxOperationsList {
+			if after = d.Name; len(o.Damaged) < api.MaxOperationsList {
 				o.Damaged = append(o.Damaged, d.Document)
 			}
 			o.DamagedCount++
 		}
-		if len(page) < registry.MaxPage {
+		if len(page) < storage.MaxPage {
 			break
 		}
 	}
@@ -95,13 +99,13 @@ func (g *Gatherer) stored(ctx context.Context, o *registry.Operations) error {
 }
 
 // waiting lists what began and has not ended.
-func (g *Gatherer) waiting(ctx context.Context, o *registry.Operations) error {
+func (g *Gatherer) waiting(ctx context.Context, o *api.Operations) error {
 	pending, err := g.Intents.Pending(ctx)
 	if err != nil {
 		return err
 	}
-	for _, i := range pending[:min(len(pending), registry.MaxOperationsList)] {
-		o.Moves = append(o.Moves, registry.PendingMove(i))
+	for _, i := range pending[:min(len(pending), api.MaxOperationsList)] {
+		o.Moves = append(o.Moves, api.PendingMove(i))
 	}
 	for _, err := range g.Uploads(ctx, 0) {
 		if err != nil {
@@ -113,12 +117,12 @@ func (g *Gatherer) waiting(ctx context.Context, o *registry.Operations) error {
 }
 
 // replicas lists the replicas, and finds the last collection of all.
-func (g *Gatherer) replicas(ctx context.Context, o *registry.Operations) error {
-	found, err := g.Replicas.List(ctx, "", registry.MaxOperationsList)
+func (g *Gatherer) replicas(ctx context.Context, o *api.Operations) error {
+	found, err := g.Replicas.List(ctx, "", api.MaxOperationsList)
 	if err != nil {
 		return err
 	}
-	o.Replicas = make([]registry.Replica, 0, len(found))
+	o.Replicas = make([]api.Replica, 0, len(found))
 	for _, r := range found {
 		o.Replicas = append(o.Replicas, r.Document)
 		if run := r.Document.Collection; run != nil && (o.Collection == nil || run.Ended.After(o.Collection.Ended)) {
@@ -129,16 +133,16 @@ func (g *Gatherer) replicas(ctx context.Context, o *registry.Operations) error {
 }
 
 // keys lists the trust list, with what the history has of each key.
-func (g *Gatherer) keys(ctx context.Context, o *registry.Operations) error {
+func (g *Gatherer) keys(ctx context.Context, o *api.Operations) error {
 	environments, signers, err := g.Trust(ctx)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	o.Keys = make([]registry.KeyUse, 0, len(environments.Trust))
+	o.Keys = make([]api.KeyUse, 0, len(environments.Trust))
 	for _, e := range environments.Trust {
-		k := registry.NewKeyUse(environments, e, signers[e.String()])
+		k := api.NewKeyUse(environments, e, signers[e.String()])
 		if k.Signer != "" {
 			k.Statements, k.Last = g.signed[k.Signer].statements, g.signed[k.Signer].last
 		}
@@ -148,17 +152,17 @@ func (g *Gatherer) keys(ctx context.Context, o *registry.Operations) error {
 }
 
 // webhooks lists the webhooks with their deliveries.
-func (g *Gatherer) webhooks(ctx context.Context, o *registry.Operations) error {
+func (g *Gatherer) webhooks(ctx context.Context, o *api.Operations) error {
 	newest, err := g.newest(ctx)
 	if err != nil {
 		return err
 	}
-	hooks, err := g.Webhooks.List(ctx, "", registry.MaxOperationsList)
+	hooks, err := g.Webhooks.List(ctx, "", api.MaxOperationsList)
 	if err != nil {
 		return err
 	}
 	for _, hook := range hooks {
-		var state *registry.Delivery
+		var state *storage.Delivery
 		found, err := g.Deliveries.Get(ctx, hook.Name)
 		switch {
 		case err == nil:
@@ -166,14 +170,14 @@ func (g *Gatherer) webhooks(ctx context.Context, o *registry.Operations) error {
 		case !registry.HasCode(err, registry.CodeNotFound):
 			return err
 		}
-		o.Webhooks = append(o.Webhooks, registry.NewWebhookUse(hook.Name, hook.Document, state, newest))
+		o.Webhooks = append(o.Webhooks, api.NewWebhookUse(hook.Name, hook.Document, state, newest))
 	}
 	return nil
 }
 
 // newest is the number of the newest event; 0 before the first.
 func (g *Gatherer) newest(ctx context.Context) (int64, error) {
-	for e, err := range g.History(ctx, registry.HistoryQuery{Descending: true, Limit: 1}) {
+	for e, err := range g.History(ctx, history.HistoryQuery{Descending: true, Limit: 1}) {
 		return e.Seq, err
 	}
 	return 0, nil

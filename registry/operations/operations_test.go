@@ -8,9 +8,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/operations"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // world is a gatherer over a catalog in memory.
@@ -25,10 +30,10 @@ func (w *world) CatalogTime(context.Context) (time.Time, error) { return w.now, 
 func setup() *world {
 	w := &world{DB: mem.New(), now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
 	w.Config = operations.Config{
-		Version: "1.2.3", Storage: "directory", Store: w.DB, Intents: w.DB, Uploads: w.StaleUploads, Damages: mem.NewTable[registry.Damage](),
-		Scrubs: mem.NewTable[registry.ScrubState](), Replicas: mem.NewTable[registry.Replica](), Webhooks: mem.NewTable[registry.Webhook](),
-		Deliveries: mem.NewTable[registry.Delivery](), History: w.DB.History, Clock: w,
-		Trust: func(context.Context) (registry.Environments, map[string]string, error) {
+		Version: "1.2.3", Storage: "directory", Store: w.DB, Intents: w.DB, Uploads: w.StaleUploads, Damages: mem.NewTable[storage.Damage](),
+		Scrubs: mem.NewTable[storage.ScrubState](), Replicas: mem.NewTable[api.Replica](), Webhooks: mem.NewTable[storage.Webhook](),
+		Deliveries: mem.NewTable[storage.Delivery](), History: w.DB.History, Clock: w,
+		Trust: func(context.Context) (policy.Environments, map[string]string, error) {
 			es := registrytest.Chain()
 			return es, map[string]string{es.Trust[0].String(): "builder-id"}, nil
 		},
@@ -39,14 +44,14 @@ func setup() *world {
 // event adds an event that a key signed.
 func (w *world) event(t *testing.T, signer string) {
 	t.Helper()
-	_, err := w.Apply(t.Context(), registry.Change{Event: registry.Event{
-		Time: w.now, Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits", Signer: signer}})
+	_, err := w.Apply(t.Context(), storage.Change{Event: history.Event{
+		Time: w.now, Kind: history.EventAttach, Environment: "prod", Model: "vision/digits", Signer: signer}})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func gather(t *testing.T, g *operations.Gatherer) registry.Operations {
+func gather(t *testing.T, g *operations.Gatherer) api.Operations {
 	t.Helper()
 	if err := g.Count(t.Context()); err != nil {
 		t.Fatal(err)
@@ -86,7 +91,7 @@ func TestContentIsCountedOnce(t *testing.T) {
 	if c.Bytes != 150 || c.Blobs != 2 || c.Manifests != 0 || c.Repositories != 2 {
 		t.Errorf("got %+v, want 150 bytes in 2 blobs of 2 repositories", c)
 	}
-	if len(c.Largest) != 2 || c.Largest[0] != (registry.RepositoryUse{Repository: "staging/a", Bytes: 150}) {
+	if len(c.Largest) != 2 || c.Largest[0] != (api.RepositoryUse{Repository: "staging/a", Bytes: 150}) {
 		t.Errorf("the largest are %v, want staging/a with 150 bytes first", c.Largest)
 	}
 	add("staging/b", 3, 7)
@@ -112,7 +117,7 @@ func TestWhatKeysSigned(t *testing.T) {
 	if got := keys[0]; got.Statements != 2 || !got.Last.Equal(w.now) || got.Signer != "builder-id" {
 		t.Errorf("the builder has %+v, want 2 statements, the last one at %v", got, w.now)
 	}
-	if got := keys[0]; len(got.MaySign) != 2 || got.MaySign[0] != registry.PredicateSign || got.MaySign[1] != registry.PredicateProvenance {
+	if got := keys[0]; len(got.MaySign) != 2 || got.MaySign[0] != evidence.PredicateSign || got.MaySign[1] != evidence.PredicateProvenance {
 		t.Errorf("a builder may sign %v, want signatures and provenance", got.MaySign)
 	}
 	if got := keys[1]; got.Signer != "" || got.Statements != 0 {
@@ -125,13 +130,13 @@ func TestWhatWaits(t *testing.T) {
 	w := setup()
 	w.event(t, "")
 	w.event(t, "")
-	put(t, w.Webhooks, "one", registry.Webhook{URL: "https://example.com", After: 1, Secret: []byte("secret")})
-	put(t, w.Webhooks, "two", registry.Webhook{URL: "https://example.com/two"})
-	put(t, w.Deliveries, "two", registry.Delivery{Delivered: 2, Attempts: 3, LastError: "refused", Suspended: w.now})
-	put(t, w.Damages, "sha256:1", registry.Damage{Kind: registry.DamageMissing})
-	put(t, w.Replicas, "a", registry.Replica{Collection: &registry.CollectionRun{Ended: w.now, Blobs: 7}})
-	put(t, w.Replicas, "b", registry.Replica{Collection: &registry.CollectionRun{Ended: w.now.Add(-time.Hour), Blobs: 1}})
-	if err := w.Begin(t.Context(), registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: "sha256:1"}); err != nil {
+	put(t, w.Webhooks, "one", storage.Webhook{URL: "https://example.com", After: 1, Secret: []byte("secret")})
+	put(t, w.Webhooks, "two", storage.Webhook{URL: "https://example.com/two"})
+	put(t, w.Deliveries, "two", storage.Delivery{Delivered: 2, Attempts: 3, LastError: "refused", Suspended: w.now})
+	put(t, w.Damages, "sha256:1", storage.Damage{Kind: storage.DamageMissing})
+	put(t, w.Replicas, "a", api.Replica{Collection: &api.CollectionRun{Ended: w.now, Blobs: 7}})
+	put(t, w.Replicas, "b", api.Replica{Collection: &api.CollectionRun{Ended: w.now.Add(-time.Hour), Blobs: 1}})
+	if err := w.Begin(t.Context(), history.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: "sha256:1"}); err != nil {
 		t.Fatal(err)
 	}
 	o := gather(t, operations.New(w.Config))
@@ -151,11 +156,11 @@ func TestWhatWaits(t *testing.T) {
 func TestPresence(t *testing.T) {
 	t.Parallel()
 	w := setup()
-	put(t, w.Replicas, "old", registry.Replica{Seen: w.now.Add(-48 * time.Hour)})
-	put(t, w.Replicas, "a", registry.Replica{Seen: w.now, Collection: &registry.CollectionRun{Blobs: 3}})
+	put(t, w.Replicas, "old", api.Replica{Seen: w.now.Add(-48 * time.Hour)})
+	put(t, w.Replicas, "a", api.Replica{Seen: w.now, Collection: &api.CollectionRun{Blobs: 3}})
 	p := &operations.Presence{
 		Name: "a", Replicas: w.Replicas, Clock: w, Every: time.Hour, Fault: func(err error) { t.Error(err) },
-		Describe: func() registry.Replica { return registry.Replica{Host: "here", Version: "1"} },
+		Describe: func() api.Replica { return api.Replica{Host: "here", Version: "1"} },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -177,7 +182,7 @@ func TestPresence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.Collected(registry.CollectionRun{Blobs: 4})
+	p.Collected(api.CollectionRun{Blobs: 4})
 	cancel()
 	<-ended
 	r, err := w.Replicas.Get(t.Context(), "a")
@@ -205,7 +210,7 @@ func TestCountFails(t *testing.T) {
 }
 
 type failing struct {
-	registry.GCStore
+	storage.GCStore
 	err *error
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // forgetAfter is how long a replica that ended is listed.
@@ -14,20 +16,20 @@ const forgetAfter = 24 * time.Hour
 // Presence says of a replica that it is there, until it ends. All fields are required.
 type Presence struct {
 	Name     string // of the document, unique among replicas
-	Replicas registry.Replicas
-	Clock    registry.CatalogClock
+	Replicas api.Replicas
+	Clock    storage.CatalogClock
 	// Describe returns what the replica says of itself; Name, Started, Seen, Collection and Stopped are set here.
-	Describe func() registry.Replica
+	Describe func() api.Replica
 	Every    time.Duration
 	Fault    func(err error) // gets what went wrong
 
 	mu         sync.Mutex
 	started    time.Time
-	collection *registry.CollectionRun
+	collection *api.CollectionRun
 }
 
 // Collected remembers a garbage collection that ended.
-func (p *Presence) Collected(run registry.CollectionRun) {
+func (p *Presence) Collected(run api.CollectionRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.collection = &run
@@ -72,7 +74,7 @@ func (p *Presence) say(ctx context.Context, stopped bool) error {
 	if err := p.Replicas.Put(ctx, p.Name, r); err != nil || stopped {
 		return err
 	}
-	others, err := p.Replicas.List(ctx, "", registry.MaxPage)
+	others, err := p.Replicas.List(ctx, "", storage.MaxPage)
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Apply applies a change in one transaction. If the response to its commit is lost, it checks
 // whether the change was made. Errors: CodeUnavailable, with a message that says that this is
 // unknown, if it cannot check for some time.
-func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
+func (db *DB) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
 	var outcome catalog.Outcome
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
 		outcome, err = apply(ctx, q, c)
@@ -27,7 +29,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 		err = db.settle(ctx, outcome.Event, unknown)
 	}
 	if err != nil {
-		return registry.Event{}, db.interpretError(
+		return history.Event{}, db.interpretError(
 			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
 	}
 	return outcome.Event, nil
@@ -35,7 +37,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 
 // apply holds the lock of the history from the beginning. No other transaction can move heads
 // until the commit, so what it reads stays valid.
-func apply(ctx context.Context, q *dbsqlc.Queries, c registry.Change) (catalog.Outcome, error) {
+func apply(ctx context.Context, q *dbsqlc.Queries, c storage.Change) (catalog.Outcome, error) {
 	if err := q.ChainLock(ctx); err != nil {
 		return catalog.Outcome{}, err
 	}
@@ -51,7 +53,7 @@ const settlePause = 100 * time.Millisecond
 
 // settle finds out whether event was committed. The transaction held the lock of the history
 // until it ended, so the holder of the lock sees its outcome.
-func (db *DB) settle(ctx context.Context, event registry.Event, unknown *commitError) error {
+func (db *DB) settle(ctx context.Context, event history.Event, unknown *commitError) error {
 	ctx, cancel := db.limit(context.WithoutCancel(ctx))
 	defer cancel()
 	for {
@@ -75,7 +77,7 @@ func (db *DB) settle(ctx context.Context, event registry.Event, unknown *commitE
 }
 
 // made reports whether event is in the history.
-func (db *DB) made(ctx context.Context, event registry.Event) (made bool, err error) {
+func (db *DB) made(ctx context.Context, event history.Event) (made bool, err error) {
 	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.ChainLock(ctx); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Repositories lists repositories in byte order.
@@ -23,8 +24,8 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 }
 
 // Records returns what a repository holds.
-func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
-	var all []registry.GCRecord
+func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
+	var all []storage.GCRecord
 	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
 		all, err = catalog.Records(ctx, records{q, repository})
 		return err
@@ -37,7 +38,7 @@ func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCReco
 func (db *DB) UpdateRecords(
 	ctx context.Context,
 	repository string,
-	decide func([]registry.GCRecord) (registry.GCChanges, error),
+	decide func([]storage.GCRecord) (storage.GCChanges, error),
 ) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.CollectionLock(ctx); err != nil {
@@ -74,15 +75,15 @@ func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest)
 }
 
 // Unmark unmarks d. It reads first, to save a write if d is not marked.
-func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
+func (db *DB) Unmark(ctx context.Context, d registry.Digest) (storage.Removal, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	r, err := catalog.Unmark(func() (registry.Removal, bool, error) {
+	r, err := catalog.Unmark(func() (storage.Removal, bool, error) {
 		row, err := db.queries().CondemnedGet(ctx, string(d))
 		if errors.Is(err, pgx.ErrNoRows) {
-			return registry.Removal{}, false, nil
+			return storage.Removal{}, false, nil
 		}
-		return registry.Removal{ID: row.Removal, Left: time.Duration(row.Microseconds) * time.Microsecond}, true, err
+		return storage.Removal{ID: row.Removal, Left: time.Duration(row.Microseconds) * time.Microsecond}, true, err
 	}, func() (int64, error) { return db.queries().CondemnedRemove(ctx, string(d)) })
 	return r, db.interpretError(fmt.Sprintf("unmark blob %s", d), err)
 }

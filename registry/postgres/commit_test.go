@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // cutter is the way to a server, which breaks at the next commit when it is told to.
@@ -120,8 +122,8 @@ func throughCutter(t *testing.T) (*DB, *cutter) {
 	return db, way
 }
 
-func publication(version string) registry.Change {
-	return registry.Change{Event: registry.Event{Kind: registry.EventPublish, Environment: "staging", Model: "a", Version: version}}
+func publication(version string) storage.Change {
+	return storage.Change{Event: history.Event{Kind: history.EventPublish, Environment: "staging", Model: "a", Version: version}}
 }
 
 // Whoever is not told how a commit ended finds out.
@@ -148,8 +150,8 @@ func TestAnswerToCommitIsLost(t *testing.T) {
 		}
 	}
 	var got []string
-	var last registry.Event
-	for event, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+	var last history.Event
+	for event, err := range db.History(t.Context(), history.HistoryQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +184,7 @@ func TestPlaceOfLostCommitIsTaken(t *testing.T) {
 	if event, err := db.Apply(t.Context(), publication("1.0.0")); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Errorf("got %+v, %v (%s)", event, err, registry.CodeOf(err))
 	}
-	for event, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+	for event, err := range db.History(t.Context(), history.HistoryQuery{}) {
 		if err != nil || event.Version != "2.0.0" {
 			t.Errorf("history has %+v, %v", event, err)
 		}

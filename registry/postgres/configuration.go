@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
 // Agreed returns the agreed configuration. It sets unrecorded parts from first.
-func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
+func (db *DB) Agreed(ctx context.Context, first history.Configuration) (history.Configuration, error) {
 	limited, cancel := db.limit(ctx)
 	defer cancel()
 	parts, err := tx{db.queries()}.ConfigurationParts(limited)

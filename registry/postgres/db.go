@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -27,20 +27,20 @@ type DB struct {
 }
 
 var (
-	_ registry.RepositoryRecords = (*DB)(nil)
-	_ registry.Deleter           = (*DB)(nil)
-	_ registry.Catalog           = (*DB)(nil)
-	_ registry.Intents           = (*DB)(nil)
-	_ registry.Listing           = (*DB)(nil)
-	_ registry.UploadStates      = (*DB)(nil)
-	_ registry.Tokens            = (*DB)(nil)
-	_ registry.Secrets           = (*DB)(nil)
-	_ registry.Leases            = (*DB)(nil)
-	_ registry.Idempotency       = (*DB)(nil)
-	_ registry.GCStore           = (*DB)(nil)
-	_ registry.MarkStore         = (*DB)(nil)
-	_ registry.Removals          = (*DB)(nil)
-	_ registry.CatalogClock      = (*DB)(nil)
+	_ storage.RepositoryRecords = (*DB)(nil)
+	_ storage.Deleter           = (*DB)(nil)
+	_ storage.Catalog           = (*DB)(nil)
+	_ storage.Intents           = (*DB)(nil)
+	_ storage.Listing           = (*DB)(nil)
+	_ storage.UploadStates      = (*DB)(nil)
+	_ storage.Tokens            = (*DB)(nil)
+	_ storage.Secrets           = (*DB)(nil)
+	_ storage.Leases            = (*DB)(nil)
+	_ storage.Idempotency       = (*DB)(nil)
+	_ storage.GCStore           = (*DB)(nil)
+	_ storage.MarkStore         = (*DB)(nil)
+	_ storage.Removals          = (*DB)(nil)
+	_ storage.CatalogClock      = (*DB)(nil)
 )
 
 // Open opens the database of a URL, postgres://USER@HOST:PORT/NAME, and upgrades its schema.

@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
 // History reads page by page, each from its own snapshot.
-func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+func (db *DB) History(ctx context.Context, query history.HistoryQuery) iter.Seq2[history.Event, error] {
 	return catalog.History(query, pageSize,
 		func(p catalog.Page) ([]string, error) {
 			return db.historyPage(ctx, query, dbsqlc.HistoryAscendingParams{
@@ -42,7 +43,7 @@ func (db *DB) LastEvent(ctx context.Context, environment, model string) (registr
 
 func (db *DB) historyPage(
 	ctx context.Context,
-	query registry.HistoryQuery,
+	query history.HistoryQuery,
 	page dbsqlc.HistoryAscendingParams,
 ) ([]string, error) {
 	ctx, cancel := db.limit(ctx)

@@ -13,11 +13,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.CatalogIdentities = (*DB)(nil)
-	_ registry.CollectionLock    = (*DB)(nil)
+	_ storage.CatalogIdentities = (*DB)(nil)
+	_ storage.CollectionLock    = (*DB)(nil)
 )
 
 var (
@@ -30,12 +31,12 @@ var (
 // CatalogIdentity reads the identity of the catalog. Its instance is the ID of the server and
 // the database. A restored dump has another instance; a standby that became the primary has the
 // same.
-func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error) {
+func (db *DB) CatalogIdentity(ctx context.Context) (storage.CatalogIdentity, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().CatalogIdentityGet(ctx)
 	if err != nil {
-		return registry.CatalogIdentity{}, db.interpretError("identity of the catalog", err)
+		return storage.CatalogIdentity{}, db.interpretError("identity of the catalog", err)
 	}
 	var instance string
 	err = db.pool.QueryRow(ctx, instanceOfServer).Scan(&instance)
@@ -47,7 +48,7 @@ func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, er
 }
 
 // RecordContent records the content that the catalog owns.
-func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogIdentity) error {
+func (db *DB) RecordContent(ctx context.Context, before, after storage.CatalogIdentity) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().CatalogRecordContent(ctx, dbsqlc.CatalogRecordContentParams{
@@ -61,7 +62,7 @@ const lockPause = 200 * time.Millisecond
 
 // LockCollection takes an advisory lock in a separate session, since the pool may have only one
 // connection. The lock ends with the session, even if this process is killed.
-func (db *DB) LockCollection(ctx context.Context) (registry.CollectionSession, error) {
+func (db *DB) LockCollection(ctx context.Context) (storage.CollectionSession, error) {
 	conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
 	if err != nil {
 		return nil, db.interpretError("lock of the collection", err)

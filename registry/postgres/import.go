@@ -8,20 +8,22 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Source is a catalog that does not change while it is read.
 type Source interface {
-	registry.GCStore
-	CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error)
-	AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error]
-	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
-	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
-	ModelState(ctx context.Context, environment, model string) (registry.ModelState, error)
-	Pending(ctx context.Context) ([]registry.Intent, error)
-	ListTokens(ctx context.Context) ([]registry.Token, error)
+	storage.GCStore
+	CatalogIdentity(ctx context.Context) (storage.CatalogIdentity, error)
+	AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error]
+	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
+	History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
+	ModelState(ctx context.Context, environment, model string) (history.ModelState, error)
+	Pending(ctx context.Context) ([]history.Intent, error)
+	ListTokens(ctx context.Context) ([]storage.Token, error)
 	catalog.Tables
 }
 
@@ -137,7 +139,7 @@ func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	return nil
 }
 
-func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.GCRecord) error {
+func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h storage.GCRecord) error {
 	if !h.Manifest {
 		return q.BlobAdd(ctx,
 			dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: &h.Created})
@@ -162,8 +164,8 @@ func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h 
 
 // importHistory keeps each row as it is, and its place in the chain.
 func importHistory(ctx context.Context, q *dbsqlc.Queries, from Source) error {
-	var before registry.Event
-	for e, err := range from.History(ctx, registry.HistoryQuery{}) {
+	var before history.Event
+	for e, err := range from.History(ctx, history.HistoryQuery{}) {
 		if err == nil {
 			err = e.VerifyChain(before)
 		}

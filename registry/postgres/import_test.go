@@ -12,81 +12,91 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // catalog is one in memory, with its tables.
 type catalog struct {
 	*mem.DB
-	nodeTypes   registry.NodeTypes
-	runtimes    registry.Runtimes
-	webhooks    registry.Webhooks
-	deliveries  registry.Deliveries
-	lists       registry.RestrictionBundles
-	checkpoints registry.Checkpoints
-	trust       registry.TrustBundles
+	nodeTypes   storage.NodeTypes
+	runtimes    storage.Runtimes
+	webhooks    storage.Webhooks
+	deliveries  storage.Deliveries
+	lists       storage.RestrictionBundles
+	checkpoints trust.Checkpoints
+	trust       storage.TrustBundles
 }
 
-func (c catalog) CatalogIdentity(context.Context) (registry.CatalogIdentity, error) {
-	return registry.CatalogIdentity{ID: "original", Origins: []string{"grandparent"}}, nil
+func (c catalog) CatalogIdentity(context.Context) (storage.CatalogIdentity, error) {
+	return storage.CatalogIdentity{ID: "original", Origins: []string{"grandparent"}}, nil
 }
 
-func (c catalog) NodeTypes() registry.NodeTypes   { return c.nodeTypes }
-func (c catalog) Runtimes() registry.Runtimes     { return c.runtimes }
-func (c catalog) Webhooks() registry.Webhooks     { return c.webhooks }
-func (c catalog) Deliveries() registry.Deliveries { return c.deliveries }
+func (c catalog) NodeTypes() storage.NodeTypes { return c.nodeTypes }
 
-func (c catalog) RestrictionBundles() registry.RestrictionBundles { return c.lists }
-func (c catalog) Checkpoints() registry.Checkpoints               { return c.checkpoints }
-func (c catalog) TrustBundles() registry.TrustBundles             { return c.trust }
+func (c catalog) Runtimes() storage.Runtimes { return c.runtimes }
+
+func (c catalog) Webhooks() storage.Webhooks { return c.webhooks }
+
+func (c catalog) Deliveries() storage.Deliveries { return c.deliveries }
+
+func (c catalog) RestrictionBundles() storage.RestrictionBundles { return c.lists }
+
+func (c catalog) Checkpoints() trust.Checkpoints { return c.checkpoints }
+
+func (c catalog) TrustBundles() storage.TrustBundles { return c.trust }
 
 // full is a catalog that has something of everything, as of some time ago.
 func full(t *testing.T) catalog {
 	t.Helper()
 	ago := time.Date(2025, 3, 1, 12, 0, 0, 123456000, time.UTC)
-	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](),
-		mem.NewTable[registry.Delivery](), mem.NewTable[registry.RestrictionBundle](),
-		mem.NewTable[registry.KeptCheckpoint](), mem.NewTable[registry.TrustBundleDocument]()}
+	c := catalog{mem.New(), mem.NewTable[artifact.Node](), mem.NewTable[artifact.Runtime](), mem.NewTable[storage.Webhook](),
+		mem.NewTable[storage.Delivery](), mem.NewTable[storage.RestrictionBundle](),
+		mem.NewTable[trust.KeptCheckpoint](), mem.NewTable[storage.TrustBundleDocument]()}
 	c.Now = func() time.Time { return ago }
 	ctx, d := t.Context(), func(text string) registry.Digest { return digest.FromString(text) }
 	token, _, err := access.Mint("ci",
-		[]registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
+		[]storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
 	gone, _, minted := access.Mint("gone", token.Grants, ago, time.Time{})
-	event := func(kind registry.EventKind, environment, version, reason string) registry.Event {
-		return registry.Event{Time: ago, Kind: kind, Environment: environment,
+	event := func(kind history.EventKind, environment, version, reason string) history.Event {
+		return history.Event{Time: ago, Kind: kind, Environment: environment,
 			Model: "vision/digits", Version: version, Release: d(version), Reason: reason}
 	}
-	apply := func(c catalog, change registry.Change) error { _, err := c.Apply(ctx, change); return err }
+	apply := func(c catalog, change storage.Change) error { _, err := c.Apply(ctx, change); return err }
 	for n, err := range []error{
 		err, minted,
 		c.AddBlob(ctx, "staging/vision/digits", d("blob"), 4),
-		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("1"), MediaType: "m", Size: 1,
-			Derived: registry.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
-		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("2"),
-			MediaType: "m", Size: 2, Derived: registry.Derived{ArtifactType: "b", Subject: d("1")}}),
+		c.PutManifest(ctx, "staging/vision/digits", storage.Manifest{Digest: d("1"), MediaType: "m", Size: 1,
+			Derived: artifact.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
+		c.PutManifest(ctx, "staging/vision/digits", storage.Manifest{Digest: d("2"),
+			MediaType: "m", Size: 2, Derived: artifact.Derived{ArtifactType: "b", Subject: d("1")}}),
 		c.SetTag(ctx, "staging/vision/digits", "1.0.0", d("1")), c.SetTag(ctx, "staging/vision/digits", "current", d("1")),
-		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""),
-			DecisionBasis: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""),
-			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"),
-			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
-		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach,
-			Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine},
-			Keeps: []registry.AdverseEvidence{{Environment: "prod", Model: "vision/digits", Subject: d("1"), Bundle: d("2"), Data: []byte("quarantine")}}}),
-		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
+		apply(c, storage.Change{Event: event(history.EventPublish, "staging", "1", ""),
+			DecisionBasis: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &storage.HeadMove{}}),
+		apply(c, storage.Change{Event: event(history.EventPromote, "prod", "1", ""),
+			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &storage.HeadMove{}}),
+		apply(c, storage.Change{Event: event(history.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"),
+			DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &storage.HeadMove{Hold: "it was slow"}}),
+		apply(c, storage.Change{Event: history.Event{Time: ago, Kind: history.EventAttach,
+			Environment: "prod", Model: "vision/digits", PredicateType: evidence.PredicateQuarantine},
+			Keeps: []evidence.AdverseEvidence{{Environment: "prod", Model: "vision/digits", Subject: d("1"), Bundle: d("2"), Data: []byte("quarantine")}}}),
+		c.Begin(ctx, history.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
 		c.CreateToken(ctx, token), c.CreateToken(ctx, gone),
 		c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
-		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx,
-			"nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
-		c.webhooks.Put(ctx, "w", registry.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}),
-		c.deliveries.Put(ctx, "w", registry.Delivery{Delivered: 2}),
-		c.lists.Put(ctx, string(d("list")), registry.RestrictionBundle{Bundle: []byte("list")}),
-		c.trust.Put(ctx, string(d("trust")), registry.TrustBundleDocument{Bundle: []byte("trust")}),
-		c.checkpoints.Put(ctx, "0000000000000000003", registry.KeptCheckpoint{Size: 3, Note: "signed"}),
+		c.nodeTypes.Put(ctx, "g6.xlarge", artifact.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx,
+			"nvcr.io/x:1", artifact.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
+		c.webhooks.Put(ctx, "w", storage.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}),
+		c.deliveries.Put(ctx, "w", storage.Delivery{Delivered: 2}),
+		c.lists.Put(ctx, string(d("list")), storage.RestrictionBundle{Bundle: []byte("list")}),
+		c.trust.Put(ctx, string(d("trust")), storage.TrustBundleDocument{Bundle: []byte("trust")}),
+		c.checkpoints.Put(ctx, "0000000000000000003", trust.KeptCheckpoint{Size: 3, Note: "signed"}),
 	} {
 		if err != nil {
 			t.Fatalf("%d: %v", n, err)
@@ -115,7 +125,7 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	}
 	manifests, err := collected(c.AllManifests(ctx))
 	keep("manifests", manifests, err)
-	events, err := collected(c.History(ctx, registry.HistoryQuery{}))
+	events, err := collected(c.History(ctx, history.HistoryQuery{}))
 	keep("history", events, err)
 	heads, err := c.Heads(ctx, "", "")
 	keep("heads", heads, err)
@@ -179,7 +189,7 @@ func TestImport(t *testing.T) {
 	if id, err := db.CatalogIdentity(t.Context()); err != nil || !slices.Equal(id.Origins, []string{"original", "grandparent"}) {
 		t.Errorf("origins %v (%v), want the original and its own origins", id.Origins, err)
 	}
-	next, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits"}})
+	next, err := db.Apply(t.Context(), storage.Change{Event: history.Event{Kind: history.EventAttach, Environment: "prod", Model: "vision/digits"}})
 	if err != nil || next.Seq != 5 {
 		t.Errorf("what comes next is %+v, error %v", next, err)
 	}
@@ -193,8 +203,8 @@ func TestImport(t *testing.T) {
 // bent has a history in which a row was changed.
 type bent struct{ catalog }
 
-func (b bent) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+func (b bent) History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		for e, err := range b.catalog.History(ctx, q) {
 			if e.Seq == 2 {
 				e.Reason = "changed"
@@ -211,7 +221,7 @@ func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	unstorable := full(t)
-	if err := unstorable.webhooks.Put(t.Context(), "x\x00", registry.Webhook{}); err != nil {
+	if err := unstorable.webhooks.Put(t.Context(), "x\x00", storage.Webhook{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -233,9 +243,9 @@ func TestImportRefuses(t *testing.T) {
 	// Anything at all makes a database used.
 	for what, use := range map[string]func(db *postgres.DB) error{
 		"a blob":  func(db *postgres.DB) error { return db.AddBlob(t.Context(), "r/m", digest.FromString("x"), 1) },
-		"a table": func(db *postgres.DB) error { return db.Runtimes().Put(t.Context(), "r", registry.Runtime{}) },
+		"a table": func(db *postgres.DB) error { return db.Runtimes().Put(t.Context(), "r", artifact.Runtime{}) },
 		"an event": func(db *postgres.DB) error {
-			_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach}})
+			_, err := db.Apply(t.Context(), storage.Change{Event: history.Event{Kind: history.EventAttach}})
 			return err
 		},
 	} {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
 // Begin records an intent.
-func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
+func (db *DB) Begin(ctx context.Context, i history.Intent) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	err := db.queries().IntentBegin(ctx, dbsqlc.IntentBeginParams{
@@ -30,7 +31,7 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 }
 
 // Abandon holds the lock of the history, so that the head does not move meanwhile.
-func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
+func (db *DB) Abandon(ctx context.Context, i history.Intent) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.ChainLock(ctx); err != nil {
 			return err
@@ -45,12 +46,12 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 }
 
 // Pending lists intents by environment and model.
-func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
+func (db *DB) Pending(ctx context.Context) ([]history.Intent, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().IntentList(ctx)
-	return catalog.Convert(rows, func(row dbsqlc.Intent) registry.Intent {
-		return registry.Intent{
+	return catalog.Convert(rows, func(row dbsqlc.Intent) history.Intent {
+		return history.Intent{
 			Environment: row.Environment, Model: row.Model, From: row.Source,
 			Release: registry.Digest(row.Release), Begun: row.Begun.UTC(),
 		}

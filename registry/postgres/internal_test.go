@@ -17,8 +17,10 @@ import (
 
 	"mlpromote.dev/mlpromote/migrations"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func openTest(t *testing.T) (*DB, string) {
@@ -123,7 +125,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 	t.Parallel()
 	db, _ := openTest(t)
 	for range 2 {
-		if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventPublish, Environment: "staging", Model: "a", Reason: `"model":"b`}}); err != nil {
+		if _, err := db.Apply(t.Context(), storage.Change{Event: history.Event{Kind: history.EventPublish, Environment: "staging", Model: "a", Reason: `"model":"b`}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +157,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 		}
 		forge = ""
 		var last error
-		for _, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+		for _, err := range db.History(t.Context(), history.HistoryQuery{}) {
 			last = err
 		}
 		if registry.CodeOf(last) != registry.CodeTrust || !strings.Contains(last.Error(), says) {

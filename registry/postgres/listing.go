@@ -5,12 +5,14 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ModelPage lists the heads of a page of models.
-func (db *DB) ModelPage(ctx context.Context, environment, after string, limit int) ([]registry.Head, error) {
+func (db *DB) ModelPage(ctx context.Context, environment, after string, limit int) ([]history.Head, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	var rows []dbsqlc.Head
@@ -30,14 +32,14 @@ func (db *DB) TagPage(
 	ctx context.Context,
 	repository, artifactType, after string,
 	limit int,
-) ([]registry.Tagged, error) {
+) ([]storage.Tagged, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().TagPage(ctx, dbsqlc.TagPageParams{
 		Repository: repository, ArtifactType: artifactType, After: after, PageSize: pageLimit(limit),
 	})
-	return catalog.Convert(rows, func(row dbsqlc.TagPageRow) registry.Tagged {
-		return registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)}
+	return catalog.Convert(rows, func(row dbsqlc.TagPageRow) storage.Tagged {
+		return storage.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)}
 	}), db.interpretError("tags of "+repository, err)
 }
 

@@ -9,8 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // during begins what waits for a transaction that first has changed something, and lets
@@ -75,7 +78,7 @@ const repository, named = "staging/a", registry.Digest("sha256:m")
 
 func recorded(t *testing.T, db *DB) {
 	t.Helper()
-	m := registry.Manifest{Digest: named, MediaType: "type", Derived: registry.Derived{Subject: "sha256:s"}}
+	m := storage.Manifest{Digest: named, MediaType: "type", Derived: artifact.Derived{Subject: "sha256:s"}}
 	if err := db.PutManifest(t.Context(), repository, m); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +177,7 @@ func TestImmutableTagOfTwo(t *testing.T) {
 	db, _ := openTest(t)
 	recorded(t, db)
 	c := publication("1.0.0")
-	c.Tags = []registry.TagMove{{Repository: repository, Tag: "1.0.0", Digest: "sha256:other", Immutable: true}}
+	c.Tags = []storage.TagMove{{Repository: repository, Tag: "1.0.0", Digest: "sha256:other", Immutable: true}}
 	during(t, db, func(ctx context.Context, q *dbsqlc.Queries) error {
 		_, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: "1.0.0", Digest: string(named)})
 		return err
@@ -201,15 +204,15 @@ func TestHistoryKeepsNobodyElse(t *testing.T) {
 		}
 		for name, err := range map[string]error{
 			"tag":      db.SetTag(ctx, repository, "current", named),
-			"manifest": db.PutManifest(ctx, repository, registry.Manifest{Digest: "sha256:n"}),
+			"manifest": db.PutManifest(ctx, repository, storage.Manifest{Digest: "sha256:n"}),
 			"blob":     db.AddBlob(ctx, repository, "sha256:b", 1),
-			"intent":   db.Begin(ctx, registry.Intent{Environment: "prod", Model: "a"}),
+			"intent":   db.Begin(ctx, history.Intent{Environment: "prod", Model: "a"}),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		for event, err := range db.History(ctx, registry.HistoryQuery{}) {
+		for event, err := range db.History(ctx, history.HistoryQuery{}) {
 			t.Errorf("history has %v (%v) before the commit", event, err)
 		}
 		return nil

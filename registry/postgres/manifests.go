@@ -8,10 +8,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // PutManifest records m and sets tags. Media type, size and pusher stay as first recorded.
-func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (db *DB) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := (tx{q}).PutManifest(ctx, repository, m); err != nil {
 			return err
@@ -28,7 +29,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 }
 
 // PutManifest records m without tags.
-func (q tx) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+func (q tx) PutManifest(ctx context.Context, repository string, m storage.Manifest) error {
 	if err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{
 		Repository: repository,
 		Digest:     string(m.Digest),
@@ -42,7 +43,7 @@ func (q tx) PutManifest(ctx context.Context, repository string, m registry.Manif
 }
 
 // setDerived records what is derived from the bytes of m.
-func (q tx) setDerived(ctx context.Context, repository string, m registry.Manifest) error {
+func (q tx) setDerived(ctx context.Context, repository string, m storage.Manifest) error {
 	annotations, err := catalog.EncodeAnnotations(m)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (q tx) setDerived(ctx context.Context, repository string, m registry.Manife
 }
 
 // Manifest returns the record of d, and unmarks it.
-func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (storage.Manifest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().ManifestGet(ctx, dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)})
@@ -66,7 +67,7 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 		})
 	}
 	if err != nil {
-		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
+		return storage.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
 	return catalog.ManifestRow{
 		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
@@ -81,7 +82,7 @@ func (db *DB) Referrers(
 	d registry.Digest,
 	artifactType string,
 	after registry.Digest,
-) ([]registry.Manifest, error) {
+) ([]storage.Manifest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	found, err := catalog.Referrers(string(after), func(after string) ([]catalog.ReferrerSize, error) {
@@ -91,14 +92,14 @@ func (db *DB) Referrers(
 		return catalog.Convert(sizes, func(row dbsqlc.ReferrerSizesRow) catalog.ReferrerSize {
 			return catalog.ReferrerSize(row)
 		}), err
-	}, func(after, last string) ([]registry.Manifest, error) {
+	}, func(after, last string) ([]storage.Manifest, error) {
 		rows, err := db.queries().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
 			Repository: repository, Subject: string(d), ArtifactType: artifactType, After: after, Last: last,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return catalog.Decode(rows, func(row dbsqlc.ManifestReferrersRow) (registry.Manifest, error) {
+		return catalog.Decode(rows, func(row dbsqlc.ManifestReferrersRow) (storage.Manifest, error) {
 			return catalog.ManifestRow(row).Manifest()
 		})
 	})
@@ -121,7 +122,7 @@ func (db *DB) CountReferrers(
 
 // AllManifests reads in pages and holds nothing open between them, so that records can
 // be written while the sequence runs.
-func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
+func (db *DB) AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error] {
 	return catalog.Pages(pageSize, func(last *dbsqlc.ManifestPageRow) ([]dbsqlc.ManifestPageRow, error) {
 		page := dbsqlc.ManifestPageParams{PageSize: pageSize}
 		if last != nil {
@@ -129,7 +130,7 @@ func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryMan
 		}
 		rows, err := db.manifestPage(ctx, page)
 		return rows, db.interpretError("manifests", err)
-	}, func(row dbsqlc.ManifestPageRow) (registry.RepositoryManifest, error) {
+	}, func(row dbsqlc.ManifestPageRow) (storage.RepositoryManifest, error) {
 		return catalog.ManifestRow(row).RepositoryManifest()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // AddBlob records a membership. If it exists, AddBlob only unmarks it.
@@ -19,7 +20,7 @@ func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest,
 
 // AddUploaded ends an upload and records the membership in one transaction.
 func (db *DB) AddUploaded(
-	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+	ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest, size int64,
 ) (added bool, err error) {
 	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		n, err := q.UploadEndOwned(ctx, dbsqlc.UploadEndOwnedParams{

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // AcquireLease takes or renews a lease by compare-and-swap.
@@ -27,8 +27,8 @@ func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 }
 
 // ClaimKey claims the key, or otherwise reads its row, in one transaction.
-func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
-	var kept *registry.KeptAnswer
+func (db *DB) ClaimKey(ctx context.Context, c storage.KeyClaim) (*storage.KeptAnswer, error) {
+	var kept *storage.KeptAnswer
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		n, err := q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
 			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
@@ -44,14 +44,14 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 			return err
 		}
 		kept, err = catalog.KeptAnswer(c, row.Request,
-			registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body})
+			storage.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body})
 		return err
 	})
 	return kept, db.interpretError("idempotency key", err)
 }
 
 // RenewKey extends a claim.
-func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
+func (db *DB) RenewKey(ctx context.Context, c storage.KeyClaim) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	n, err := db.queries().
@@ -62,7 +62,7 @@ func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 }
 
 // SaveAnswer stores an answer and ends the claim.
-func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
+func (db *DB) SaveAnswer(ctx context.Context, c storage.KeyClaim, answer storage.KeptAnswer) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		n, err := q.AnswerSave(ctx, dbsqlc.AnswerSaveParams{
 			Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
@@ -95,7 +95,7 @@ func deleteSurplus(ctx context.Context, q *dbsqlc.Queries, principal string) err
 }
 
 // FreeKey ends a claim.
-func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
+func (db *DB) FreeKey(ctx context.Context, c storage.KeyClaim) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	err := db.queries().AnswerFree(ctx, dbsqlc.AnswerFreeParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant})

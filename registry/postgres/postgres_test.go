@@ -10,9 +10,12 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func open(t testing.TB, url string) *postgres.DB {
@@ -58,7 +61,7 @@ func TestIntents(t *testing.T) {
 
 func TestUploadStates(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploadStates(t, clocked[registry.UploadStates])
+	registrytest.TestUploadStates(t, clocked[storage.UploadStates])
 }
 
 func TestConfigurations(t *testing.T) {
@@ -68,17 +71,17 @@ func TestConfigurations(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	registrytest.TestTokens(t, func(t *testing.T) registry.Tokens { return open(t, pgtest.Database(t)) })
+	registrytest.TestTokens(t, func(t *testing.T) storage.Tokens { return open(t, pgtest.Database(t)) })
 }
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	registrytest.TestSessions(t, func(t *testing.T) registry.Sessions { return open(t, pgtest.Database(t)) })
+	registrytest.TestSessions(t, func(t *testing.T) storage.Sessions { return open(t, pgtest.Database(t)) })
 }
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	registrytest.TestSecrets(t, func(t *testing.T) registry.Secrets { return open(t, pgtest.Database(t)) })
+	registrytest.TestSecrets(t, func(t *testing.T) storage.Secrets { return open(t, pgtest.Database(t)) })
 }
 
 func TestCollection(t *testing.T) {
@@ -88,12 +91,12 @@ func TestCollection(t *testing.T) {
 
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	registrytest.TestLeases(t, clocked[registry.Leases])
+	registrytest.TestLeases(t, clocked[storage.Leases])
 }
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	registrytest.TestIdempotency(t, clocked[registry.Idempotency])
+	registrytest.TestIdempotency(t, clocked[storage.Idempotency])
 }
 
 func TestTables(t *testing.T) {
@@ -148,7 +151,7 @@ func TestOneConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+	for _, err := range db.History(t.Context(), history.HistoryQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,8 +166,8 @@ func TestResetDerived(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, pgtest.Database(t))
 	subject := digest.FromString("subject")
-	m := registry.Manifest{Digest: digest.FromString("m"), MediaType: "type", Size: 1}
-	m.Derived = registry.Derived{ArtifactType: "artifact", Subject: subject, Annotations: map[string]string{"a": "b"}}
+	m := storage.Manifest{Digest: digest.FromString("m"), MediaType: "type", Size: 1}
+	m.Derived = artifact.Derived{ArtifactType: "artifact", Subject: subject, Annotations: map[string]string{"a": "b"}}
 	if err := db.PutManifest(ctx, "staging/a", m); err != nil {
 		t.Fatal(err)
 	}
@@ -200,14 +203,14 @@ func TestTextsThatCannotBeHeld(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	db := open(t, pgtest.Database(t))
-	m := registry.Manifest{Digest: digest.FromString("m"), MediaType: "type"}
+	m := storage.Manifest{Digest: digest.FromString("m"), MediaType: "type"}
 	event := func(model string) error {
 		c := change("1.0.0")
 		c.Event.Model = model
 		_, err := db.Apply(ctx, c)
 		return err
 	}
-	nul := registry.Manifest{Digest: m.Digest, MediaType: "a\x00b"}
+	nul := storage.Manifest{Digest: m.Digest, MediaType: "a\x00b"}
 	long := strings.Repeat("no compression makes this short: ", 1000)
 	for name, err := range map[string]error{
 		"NUL in a repository":     db.AddBlob(ctx, "a\x00b", m.Digest, 1),
@@ -216,7 +219,7 @@ func TestTextsThatCannotBeHeld(t *testing.T) {
 		"NUL in a tag":            db.SetTag(ctx, "staging/a", "a\x00b", m.Digest),
 		"NUL in a model":          event("a\x00b"),
 		"quote in a model":        event(`a","model":"b`),
-		"NUL in an intent":        db.Begin(ctx, registry.Intent{Environment: "prod", Model: "\x00"}),
+		"NUL in an intent":        db.Begin(ctx, history.Intent{Environment: "prod", Model: "\x00"}),
 		"tag that is too long":    longTag(t, db, long),
 		"NUL in what is asked of": secondError(db.Tag(ctx, "staging/a", "\x00")),
 	} {
@@ -224,7 +227,7 @@ func TestTextsThatCannotBeHeld(t *testing.T) {
 			t.Errorf("%s: got %v (%s), want %s", name, err, registry.CodeOf(err), registry.CodeInvalid)
 		}
 	}
-	for e, err := range db.History(ctx, registry.HistoryQuery{}) {
+	for e, err := range db.History(ctx, history.HistoryQuery{}) {
 		t.Errorf("history has %v, %v; want nothing", e, err)
 	}
 }
@@ -239,14 +242,14 @@ func longTag(t *testing.T, db *postgres.DB, pattern string) error {
 		tag.WriteString(digest.FromString(fmt.Sprint(pattern, n)).Encoded())
 	}
 	c := change("1.0.0")
-	c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: tag.String(), Digest: c.Event.Release}}
+	c.Tags = []storage.TagMove{{Repository: "prod/a", Tag: tag.String(), Digest: c.Event.Release}}
 	return secondError(db.Apply(t.Context(), c))
 }
 
-func change(release string) registry.Change {
-	return registry.Change{
-		Event: registry.Event{
-			Time: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Kind: registry.EventPublish,
+func change(release string) storage.Change {
+	return storage.Change{
+		Event: history.Event{
+			Time: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Kind: history.EventPublish,
 			Environment: "prod", Model: "a", Version: release, Release: digest.FromString(release),
 		},
 	}
@@ -259,8 +262,8 @@ func BenchmarkApply(b *testing.B) {
 	var head registry.Digest
 	for n := 0; b.Loop(); n++ {
 		c := change(fmt.Sprint(n))
-		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
-		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
+		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", "a", head), &storage.HeadMove{}
+		c.Tags = []storage.TagMove{{Repository: "prod/a", Tag: artifact.HeadTag, Digest: c.Event.Release}}
 		event, err := db.Apply(b.Context(), c)
 		if err != nil {
 			b.Fatal(err)

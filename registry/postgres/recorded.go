@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
@@ -13,14 +14,14 @@ func (db *DB) Recorded(
 	ctx context.Context,
 	model string,
 	bundles []registry.Digest,
-) (map[registry.Digest]registry.Record, error) {
+) (map[registry.Digest]history.Record, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().RecordedList(ctx, dbsqlc.RecordedListParams{Model: model, Bundles: texts(bundles)})
 	if err != nil {
 		return nil, db.interpretError("history of evidence about "+model, err)
 	}
-	records := make(map[registry.Digest]registry.Record, len(rows))
+	records := make(map[registry.Digest]history.Record, len(rows))
 	for _, row := range rows {
 		if records[registry.Digest(row.Bundle)], err = catalog.Recorded(row.Seq, row.Time); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // records reads and writes the records of a repository in a transaction.
@@ -31,10 +32,10 @@ func (r records) TagsOf(ctx context.Context) (map[registry.Digest][]string, erro
 }
 
 // ManifestRecords lists the records of manifests.
-func (r records) ManifestRecords(ctx context.Context) ([]registry.GCRecord, error) {
+func (r records) ManifestRecords(ctx context.Context) ([]storage.GCRecord, error) {
 	rows, err := r.q.HoldingManifests(ctx, r.repository)
-	return catalog.Convert(rows, func(m dbsqlc.HoldingManifestsRow) registry.GCRecord {
-		return registry.GCRecord{
+	return catalog.Convert(rows, func(m dbsqlc.HoldingManifestsRow) storage.GCRecord {
+		return storage.GCRecord{
 			Digest: registry.Digest(m.Digest), Manifest: true, MediaType: m.MediaType, Size: m.Size,
 			Created: m.Created.UTC(), Marked: timeOf(m.Condemned),
 		}
@@ -42,17 +43,17 @@ func (r records) ManifestRecords(ctx context.Context) ([]registry.GCRecord, erro
 }
 
 // BlobRecords lists the records of blobs.
-func (r records) BlobRecords(ctx context.Context) ([]registry.GCRecord, error) {
+func (r records) BlobRecords(ctx context.Context) ([]storage.GCRecord, error) {
 	rows, err := r.q.HoldingBlobs(ctx, r.repository)
-	return catalog.Convert(rows, func(b dbsqlc.HoldingBlobsRow) registry.GCRecord {
-		return registry.GCRecord{
+	return catalog.Convert(rows, func(b dbsqlc.HoldingBlobsRow) storage.GCRecord {
+		return storage.GCRecord{
 			Digest: registry.Digest(b.Digest), Size: b.Size, Created: b.Created.UTC(), Marked: timeOf(b.Condemned),
 		}
 	}), err
 }
 
 // UnmarkRecord unmarks a record.
-func (r records) UnmarkRecord(ctx context.Context, key registry.GCRecordKey) error {
+func (r records) UnmarkRecord(ctx context.Context, key storage.GCRecordKey) error {
 	if key.Manifest {
 		return catalog.Found(r.q.ManifestRescind(ctx,
 			dbsqlc.ManifestRescindParams{Repository: r.repository, Digest: string(key.Digest)}))
@@ -62,7 +63,7 @@ func (r records) UnmarkRecord(ctx context.Context, key registry.GCRecordKey) err
 }
 
 // MarkRecord marks a record.
-func (r records) MarkRecord(ctx context.Context, key registry.GCRecordKey, at time.Time) error {
+func (r records) MarkRecord(ctx context.Context, key storage.GCRecordKey, at time.Time) error {
 	if key.Manifest {
 		return r.q.ManifestCondemn(ctx,
 			dbsqlc.ManifestCondemnParams{Repository: r.repository, Digest: string(key.Digest), At: at})
@@ -72,7 +73,7 @@ func (r records) MarkRecord(ctx context.Context, key registry.GCRecordKey, at ti
 }
 
 // DeleteRecord deletes a record.
-func (r records) DeleteRecord(ctx context.Context, key registry.GCRecordKey) error {
+func (r records) DeleteRecord(ctx context.Context, key storage.GCRecordKey) error {
 	if key.Manifest {
 		return deleteManifest(ctx, r.q, r.repository, key.Digest)
 	}

@@ -7,11 +7,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // BeginRemoval first locks all names. It sees digests that a writer added before that; a writer
 // that adds one later sees the removal.
-func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
+func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]registry.Digest, error) {
 	var begun []registry.Digest
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.CollectionLock(ctx); err != nil {

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // restartSeed makes the instants of TestRestartUnderLoad the same in every run.
@@ -59,7 +61,7 @@ type load struct {
 	acknowledged, refused atomic.Int64
 
 	mu        sync.Mutex
-	events    []registry.Event
+	events    []history.Event
 	manifests map[registry.Digest]string // repository by digest
 	heads     map[string]registry.Digest // by model
 }
@@ -83,10 +85,10 @@ func (l *load) write(db *postgres.DB, writer int) {
 	for n := 0; !l.over.Load(); n++ {
 		c := change(fmt.Sprintf("%d.%d.0", writer, n))
 		c.Event.Model = model
-		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", model, head), &registry.HeadMove{}
-		m := registry.Manifest{Digest: c.Event.Release, MediaType: "type"}
+		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", model, head), &storage.HeadMove{}
+		m := storage.Manifest{Digest: c.Event.Release, MediaType: "type"}
 		l.insist(func() error { return db.PutManifest(l.t.Context(), "prod/"+model, m) })
-		var event registry.Event
+		var event history.Event
 		l.insist(func() (err error) {
 			event, err = db.Apply(l.t.Context(), c)
 			return err
@@ -118,22 +120,22 @@ func (l *load) insist(try func() error) {
 // check wants all that was acknowledged, and an unbroken history.
 func (l *load) check(db *postgres.DB) {
 	l.t.Helper()
-	history := make(map[registry.Digest]bool)
-	var last registry.Event
-	for event, err := range db.History(l.t.Context(), registry.HistoryQuery{}) {
+	events := make(map[registry.Digest]bool)
+	var last history.Event
+	for event, err := range db.History(l.t.Context(), history.HistoryQuery{}) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		if err := event.VerifyChain(last); err != nil {
 			l.t.Error(err)
 		}
-		history[event.Hash], last = true, event
+		events[event.Hash], last = true, event
 	}
-	if len(history) != len(l.events) {
-		l.t.Errorf("history has %d events, %d were acknowledged", len(history), len(l.events))
+	if len(events) != len(l.events) {
+		l.t.Errorf("history has %d events, %d were acknowledged", len(events), len(l.events))
 	}
 	for _, event := range l.events {
-		if !history[event.Hash] {
+		if !events[event.Hash] {
 			l.t.Errorf("history lost %+v", event)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -42,7 +42,7 @@ func BenchmarkMillionEngines(b *testing.B) {
 	}
 	b.Run("resolve in prod", func(b *testing.B) {
 		compare(b, catalogs, func(ctx context.Context, c filled) error {
-			_, err := c.registry.Resolve(ctx, registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
+			_, err := c.registry.Resolve(ctx, api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
 			return err
 		})
 	})

@@ -12,6 +12,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -30,9 +32,11 @@ const (
 type rows struct{ engines int }
 
 func (r rows) releases() int { return r.engines / enginesOfRelease }
-func (r rows) models() int   { return r.releases() / releasesOfModel }
 
-func rowsModel(n int) string      { return fmt.Sprintf("rows/model%06d", n) }
+func (r rows) models() int { return r.releases() / releasesOfModel }
+
+func rowsModel(n int) string { return fmt.Sprintf("rows/model%06d", n) }
+
 func rowsRepository(n int) string { return registry.Repository(rowsEnvironment, rowsModel(n)) }
 
 // rowsDigest is the digest of one thing of a release.
@@ -45,11 +49,15 @@ func rowsDigest(release, thing int) registry.Digest {
 
 // The things of a release: 0 is its index, 1 to enginesOfRelease are its engines, and
 // evidence comes behind.
-func engineThing(engine int) int          { return 1 + engine }
-func evidenceThing(engine, nth int) int   { return 1 + enginesOfRelease + engine*evidenceOfEngine + nth }
-func rowsVersion(release int) string      { return fmt.Sprintf("1.%d.0", release%releasesOfModel) }
+func engineThing(engine int) int { return 1 + engine }
+
+func evidenceThing(engine, nth int) int { return 1 + enginesOfRelease + engine*evidenceOfEngine + nth }
+
+func rowsVersion(release int) string { return fmt.Sprintf("1.%d.0", release%releasesOfModel) }
+
 func rowsRepositoryOf(release int) string { return rowsRepository(release / releasesOfModel) }
-func rowsTime(seq int) time.Time          { return time.Unix(1_800_000_000+int64(seq), 0).UTC() }
+
+func rowsTime(seq int) time.Time { return time.Unix(1_800_000_000+int64(seq), 0).UTC() }
 
 // fill copies the rows into an empty database, and lets the server look at them.
 func (r rows) fill(tb testing.TB, db *DB) {
@@ -125,7 +133,7 @@ func (r rows) tags(yield func(...any)) {
 	for release := range r.releases() {
 		yield(rowsRepositoryOf(release), rowsVersion(release), string(rowsDigest(release, 0)))
 		if release%releasesOfModel == releasesOfModel-1 {
-			yield(rowsRepositoryOf(release), registry.HeadTag, string(rowsDigest(release, 0)))
+			yield(rowsRepositoryOf(release), artifact.HeadTag, string(rowsDigest(release, 0)))
 		}
 	}
 }
@@ -140,25 +148,25 @@ func (r rows) heads(yield func(...any)) {
 }
 
 func (r rows) history(yield func(...any)) {
-	var last registry.Event
+	var last history.Event
 	for release := range r.releases() {
 		for nth := range eventsOfRelease {
-			event := registry.Event{
-				Time: rowsTime(int(last.Seq)), Kind: registry.EventAttach, Environment: "staging", Model: rowsModel(release / releasesOfModel),
+			event := history.Event{
+				Time: rowsTime(int(last.Seq)), Kind: history.EventAttach, Environment: "staging", Model: rowsModel(release / releasesOfModel),
 				Version: rowsVersion(release), Release: rowsDigest(release, 0), Subject: rowsDigest(release, engineThing(nth)),
 				Evidence: []registry.Digest{rowsDigest(release, evidenceThing(nth, 0))}, Signer: "verifier",
 			}
 			switch nth {
 			case 0:
-				event.Kind, event.Subject = registry.EventPublish, ""
+				event.Kind, event.Subject = history.EventPublish, ""
 			case eventsOfRelease - 1:
 				if release > r.releases()/2 {
 					break // what is in prod is long ago, and much has happened since
 				}
-				event.Kind, event.Environment, event.Subject = registry.EventPromote, rowsEnvironment, ""
+				event.Kind, event.Environment, event.Subject = history.EventPromote, rowsEnvironment, ""
 			}
 			if nth == eventsOfRelease-1 && release%(r.releases()/rollbacks) == 0 {
-				event.Kind = registry.EventRollback
+				event.Kind = history.EventRollback
 			}
 			chained, err := event.Chain(last)
 			if err != nil {
@@ -191,9 +199,9 @@ func (q question) queries() int {
 
 // questions are those of resolve and listings.
 func questions() []question {
-	head := func(kind registry.EventKind, environment string, model bool) func(context.Context, *DB, rows, int) error {
+	head := func(kind history.EventKind, environment string, model bool) func(context.Context, *DB, rows, int) error {
 		return func(ctx context.Context, db *DB, _ rows, release int) error {
-			q := registry.HistoryQuery{Kind: kind, Environment: environment, Descending: true}
+			q := history.HistoryQuery{Kind: kind, Environment: environment, Descending: true}
 			if model {
 				q.Model = rowsModel(release / releasesOfModel)
 			}
@@ -255,15 +263,15 @@ func questions() []question {
 		{"page of history of a model", head("", "staging", true)},
 		{"page of history of a model anywhere", head("", "", true)},
 		{"page of history of an environment", head("", rowsEnvironment, false)},
-		{"page of history of a kind", head(registry.EventPromote, "", false)},
-		{"page of history of a rare kind", head(registry.EventRollback, rowsEnvironment, false)},
-		{"page of history of an environment and kind", head(registry.EventPublish, "staging", false)},
-		{"page of history of a model and kind", head(registry.EventPublish, "staging", true)},
+		{"page of history of a kind", head(history.EventPromote, "", false)},
+		{"page of history of a rare kind", head(history.EventRollback, rowsEnvironment, false)},
+		{"page of history of an environment and kind", head(history.EventPublish, "staging", false)},
+		{"page of history of a model and kind", head(history.EventPublish, "staging", true)},
 		{"history of an engine", func(ctx context.Context, db *DB, _ rows, release int) error {
-			return firstPage(db.History(ctx, registry.HistoryQuery{Subject: rowsDigest(release, engineThing(1))}))
+			return firstPage(db.History(ctx, history.HistoryQuery{Subject: rowsDigest(release, engineThing(1))}))
 		}},
 		{"page of history after an event", func(ctx context.Context, db *DB, r rows, release int) error {
-			return firstPage(db.History(ctx, registry.HistoryQuery{After: int64(release * eventsOfRelease / 2)}))
+			return firstPage(db.History(ctx, history.HistoryQuery{After: int64(release * eventsOfRelease / 2)}))
 		}},
 	}
 }

@@ -6,16 +6,21 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // replica is a service over a database, beside others that have the same content. Each
 // edit changes the configuration before the service is made.
-func replica(t testing.TB, db *DB, content registry.Blobs, keys *registrytest.Keys, edits ...func(*service.Config)) registrytest.Registry {
+func replica(t testing.TB, db *DB, content storage.Blobs, keys *registrytest.Keys, edits ...func(*service.Config)) registrytest.Registry {
 	t.Helper()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return oci.Local(content, db, name), nil
@@ -23,7 +28,7 @@ func replica(t testing.TB, db *DB, content registry.Blobs, keys *registrytest.Ke
 	config := service.Config{
 		RestrictionBundles: db.RestrictionBundles(),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: store, Mirror: store,
-		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
+		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
 	}
 	for _, edit := range edits {
 		edit(&config)
@@ -45,13 +50,13 @@ func TestInterface(t *testing.T) {
 
 // meeting is a catalog in which promotions wait for one another before they are applied.
 type meeting struct {
-	registry.Catalog
+	storage.Catalog
 	arrive func()
 	all    *sync.WaitGroup
 }
 
-func (m meeting) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
-	if c.Event.Kind == registry.EventPromote {
+func (m meeting) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
+	if c.Event.Kind == history.EventPromote {
 		m.arrive()
 		m.all.Wait()
 	}
@@ -79,11 +84,11 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			for _, b := range []registrytest.Build{{}, {Version: "1.1.0", Salt: "b"}} {
 				replicas[0].Prove(t, replicas[0].Build(t, b))
 			}
-			promotions, errs := make([]registry.Promotion, len(references)), make([]error, len(references))
+			promotions, errs := make([]api.Promotion, len(references)), make([]error, len(references))
 			for i, reference := range references {
 				done.Go(func() {
 					defer arrivals[i]() // where it does not come so far
-					promotions[i], errs[i] = replicas[i].Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: reference, Downgrade: true})
+					promotions[i], errs[i] = replicas[i].Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: reference, Downgrade: true})
 				})
 			}
 			done.Wait()
@@ -98,13 +103,13 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, tag := range []string{registry.HeadTag, head.Version} {
+			for _, tag := range []string{artifact.HeadTag, head.Version} {
 				if d, err := db.Tag(t.Context(), registry.Repository("prod", registrytest.Model), tag); err != nil || d != head.Release {
 					t.Errorf("tag %s names %s (%v), want the head %s", tag, d, err, head.Release)
 				}
 			}
 			for i, r := range replicas {
-				if events, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil ||
+				if events, err := r.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote}); err != nil ||
 					len(events) != want || events[want-1].Release != head.Release {
 					t.Errorf("replica %d sees the promotions %+v in history (error %v), want %d, the last of which is the head %s",
 						i, events, err, want, head.Version)

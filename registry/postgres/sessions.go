@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // CreateSession stores a session, and deletes those that it replaces.
-func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
+func (db *DB) CreateSession(ctx context.Context, s storage.Session) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.SessionForget(ctx, s.Created); err != nil {
 			return err
@@ -21,18 +21,18 @@ func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
 		if err != nil {
 			return err
 		}
-		return q.SessionTrim(ctx, dbsqlc.SessionTrimParams{Owner: s.Owner, Keep: registry.MaxSessions})
+		return q.SessionTrim(ctx, dbsqlc.SessionTrimParams{Owner: s.Owner, Keep: storage.MaxSessions})
 	})
 	return db.interpretError("session "+s.ID, err)
 }
 
 // FindSession returns the session with an ID.
-func (db *DB) FindSession(ctx context.Context, id string) (registry.Session, error) {
+func (db *DB) FindSession(ctx context.Context, id string) (storage.Session, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().SessionGet(ctx, id)
 	if err != nil {
-		return registry.Session{}, db.interpretError("session "+id, err)
+		return storage.Session{}, db.interpretError("session "+id, err)
 	}
 	return catalog.SessionRow{
 		ID: row.ID, Hash: row.Hash, Owner: row.Owner, Token: row.Token, Issuer: row.Issuer, Claims: row.Claims,

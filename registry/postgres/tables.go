@@ -3,48 +3,50 @@ package postgres
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // NodeTypes is the table of named nodes.
-func (db *DB) NodeTypes() registry.NodeTypes { return catalog.NodeTypes(documents{db}) }
+func (db *DB) NodeTypes() storage.NodeTypes { return catalog.NodeTypes(documents{db}) }
 
 // Runtimes is the table of named runtimes.
-func (db *DB) Runtimes() registry.Runtimes { return catalog.Runtimes(documents{db}) }
+func (db *DB) Runtimes() storage.Runtimes { return catalog.Runtimes(documents{db}) }
 
 // Webhooks is the table of registered webhooks.
-func (db *DB) Webhooks() registry.Webhooks { return catalog.Webhooks(documents{db}) }
+func (db *DB) Webhooks() storage.Webhooks { return catalog.Webhooks(documents{db}) }
 
 // Deliveries is the table of the delivery states of webhooks.
-func (db *DB) Deliveries() registry.Deliveries { return catalog.Deliveries(documents{db}) }
+func (db *DB) Deliveries() storage.Deliveries { return catalog.Deliveries(documents{db}) }
 
 // Checkpoints is the table of signed checkpoints of the history.
-func (db *DB) Checkpoints() registry.Checkpoints { return catalog.Checkpoints(documents{db}) }
+func (db *DB) Checkpoints() trust.Checkpoints { return catalog.Checkpoints(documents{db}) }
 
 // Damages is the table of known damage.
-func (db *DB) Damages() registry.Damages { return catalog.Damages(documents{db}) }
+func (db *DB) Damages() storage.Damages { return catalog.Damages(documents{db}) }
 
 // ScrubStates is the table of the scrubber's progress.
-func (db *DB) ScrubStates() registry.ScrubStates { return catalog.ScrubStates(documents{db}) }
+func (db *DB) ScrubStates() storage.ScrubStates { return catalog.ScrubStates(documents{db}) }
 
 // Replicas is the table of replicas.
-func (db *DB) Replicas() registry.Replicas { return catalog.Replicas(documents{db}) }
+func (db *DB) Replicas() api.Replicas { return catalog.Replicas(documents{db}) }
 
 // ReplicaMarks is the table of the marks of replicas.
-func (db *DB) ReplicaMarks() registry.ReplicaMarks { return catalog.ReplicaMarks(documents{db}) }
+func (db *DB) ReplicaMarks() storage.ReplicaMarks { return catalog.ReplicaMarks(documents{db}) }
 
 // RestrictionBundles is the table of signed restriction lists.
-func (db *DB) RestrictionBundles() registry.RestrictionBundles {
+func (db *DB) RestrictionBundles() storage.RestrictionBundles {
 	return catalog.RestrictionBundles(documents{db})
 }
 
 // TrustBundles is the table of signed trust bundles.
-func (db *DB) TrustBundles() registry.TrustBundles { return catalog.TrustBundles(documents{db}) }
+func (db *DB) TrustBundles() storage.TrustBundles { return catalog.TrustBundles(documents{db}) }
 
 // NodeReports is the table of what nodes reported.
-func (db *DB) NodeReports() registry.NodeReports { return catalog.NodeReports(documents{db}) }
+func (db *DB) NodeReports() storage.NodeReports { return catalog.NodeReports(documents{db}) }
 
 // documents reads and writes the rows of tables.
 type documents struct{ db *DB }

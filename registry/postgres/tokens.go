@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // CreateToken stores a token.
-func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
+func (db *DB) CreateToken(ctx context.Context, t storage.Token) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := tokenRow(t)
@@ -22,7 +22,7 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 }
 
 // tokenRow returns the row of an unused token.
-func tokenRow(t registry.Token) (dbsqlc.TokenCreateParams, error) {
+func tokenRow(t storage.Token) (dbsqlc.TokenCreateParams, error) {
 	row, err := catalog.EncodeToken(t)
 	return dbsqlc.TokenCreateParams{
 		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants,
@@ -31,18 +31,18 @@ func tokenRow(t registry.Token) (dbsqlc.TokenCreateParams, error) {
 }
 
 // FindToken returns the token of an ID.
-func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
+func (db *DB) FindToken(ctx context.Context, id string) (storage.Token, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().TokenGet(ctx, id)
 	if err != nil {
-		return registry.Token{}, db.interpretError("token "+id, err)
+		return storage.Token{}, db.interpretError("token "+id, err)
 	}
 	return token(row)
 }
 
 // ListTokens lists tokens by ID.
-func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
+func (db *DB) ListTokens(ctx context.Context) ([]storage.Token, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().TokenList(ctx)
@@ -84,7 +84,7 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 	return secret, db.interpretError("secret "+name, err)
 }
 
-func token(row dbsqlc.Token) (registry.Token, error) {
+func token(row dbsqlc.Token) (storage.Token, error) {
 	return catalog.TokenRow{
 		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants, Created: row.Created.UTC(),
 		Expires: timeOf(row.Expires), Revoked: timeOf(row.Revoked), LastUsed: timeOf(row.Used),

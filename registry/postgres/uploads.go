@@ -7,13 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // CreateUpload records the state of an upload.
-func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
+func (db *DB) CreateUpload(ctx context.Context, s storage.UploadState) error {
 	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
@@ -24,7 +24,7 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 }
 
 // Upload returns the state of an upload.
-func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
+func (db *DB) Upload(ctx context.Context, owner storage.UploadOwner, id string) (storage.UploadState, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().
@@ -33,13 +33,13 @@ func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string)
 		err = pgx.ErrNoRows // an unstorable text is not an identifier
 	}
 	if err != nil {
-		return registry.UploadState{}, db.interpretError("upload "+id, err)
+		return storage.UploadState{}, db.interpretError("upload "+id, err)
 	}
 	return uploadState(row), nil
 }
 
 // SwapUpload replaces the state of an upload.
-func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
+func (db *DB) SwapUpload(ctx context.Context, s storage.UploadState) error {
 	return db.changeUpload(ctx, s.ID, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
@@ -89,7 +89,7 @@ func (db *DB) CountUploads(ctx context.Context, principal string, within time.Du
 
 // StaleUploads reads page by page and holds nothing open in between, so that uploads can end
 // during the sequence. An upload that is written meanwhile moves to the end.
-func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
+func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[storage.UploadState, error] {
 	var page dbsqlc.UploadStaleParams
 	return catalog.Pages(pageSize, func(last *dbsqlc.Upload) ([]dbsqlc.Upload, error) {
 		if last == nil {
@@ -103,7 +103,7 @@ func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[re
 		}
 		rows, err := db.stalePage(ctx, page)
 		return rows, db.interpretError("uploads", err)
-	}, func(row dbsqlc.Upload) (registry.UploadState, error) { return uploadState(row), nil })
+	}, func(row dbsqlc.Upload) (storage.UploadState, error) { return uploadState(row), nil })
 }
 
 // idleSince returns the latest time at which a stale upload was last written.
@@ -124,9 +124,9 @@ func (db *DB) stalePage(ctx context.Context, page dbsqlc.UploadStaleParams) ([]d
 	return db.queries().UploadStale(ctx, page)
 }
 
-func uploadState(row dbsqlc.Upload) registry.UploadState {
-	return registry.UploadState{
-		ID: row.ID, Owner: registry.UploadOwner{Repository: row.Repository, Principal: row.Principal},
+func uploadState(row dbsqlc.Upload) storage.UploadState {
+	return storage.UploadState{
+		ID: row.ID, Owner: storage.UploadOwner{Repository: row.Repository, Principal: row.Principal},
 		Offset: row.Arrived, Hash: row.Hash, Place: row.Place, Version: row.Version, Touched: row.Touched.UTC(),
 	}
 }

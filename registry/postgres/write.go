@@ -4,14 +4,16 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var _ catalog.Writer = tx{}
 
 // SetHead writes the row of a head.
-func (q tx) SetHead(ctx context.Context, h registry.Head) error {
+func (q tx) SetHead(ctx context.Context, h history.Head) error {
 	return q.HeadSet(ctx, dbsqlc.HeadSetParams{
 		Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
 		Since: h.Since, Hold: h.Hold,
@@ -19,7 +21,7 @@ func (q tx) SetHead(ctx context.Context, h registry.Head) error {
 }
 
 // MoveTag sets a tag in one statement, because tags are also set outside of changes.
-func (q tx) MoveTag(ctx context.Context, move registry.TagMove) error {
+func (q tx) MoveTag(ctx context.Context, move storage.TagMove) error {
 	set, err := q.TagSet(ctx, dbsqlc.TagSetParams{
 		Repository: move.Repository, Tag: move.Tag, Digest: string(move.Digest), Immutable: move.Immutable,
 	})
@@ -34,7 +36,7 @@ func (q tx) MoveTag(ctx context.Context, move registry.TagMove) error {
 }
 
 // SetConfigurationPart writes the row of a part.
-func (q tx) SetConfigurationPart(ctx context.Context, p registry.ConfigurationPart) error {
+func (q tx) SetConfigurationPart(ctx context.Context, p history.ConfigurationPart) error {
 	return q.ConfigurationSet(ctx, dbsqlc.ConfigurationSetParams{Part: p.Name, Digest: string(p.Digest)})
 }
 

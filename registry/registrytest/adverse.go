@@ -7,30 +7,33 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // adverse is a row about a subject.
-func adverse(environment, model, subject, bundle, caller string) registry.AdverseEvidence {
-	return registry.AdverseEvidence{Environment: environment, Model: model, Subject: d(subject), Bundle: d(bundle), Caller: caller,
-		PredicateType: registry.PredicateQuarantine, Document: d("document"), Manifest: []byte("manifest of " + bundle), Data: []byte{0, 255, '"'}}
+func adverse(environment, model, subject, bundle, caller string) evidence.AdverseEvidence {
+	return evidence.AdverseEvidence{Environment: environment, Model: model, Subject: d(subject), Bundle: d(bundle), Caller: caller,
+		PredicateType: evidence.PredicateQuarantine, Document: d("document"), Manifest: []byte("manifest of " + bundle), Data: []byte{0, 255, '"'}}
 }
 
 // consistentRow is a row whose bytes are those of its digests.
-func consistentRow(environment, model string) registry.AdverseEvidence {
+func consistentRow(environment, model string) evidence.AdverseEvidence {
 	data := []byte{0, 255, '"'}
 	manifest := fmt.Appendf(nil, `{"subject":{"digest":%q},"layers":[{"digest":%q}]}`, d("engine"), digest.FromBytes(data))
-	return registry.AdverseEvidence{Environment: environment, Model: model, Subject: d("engine"), Bundle: digest.FromBytes(manifest),
-		PredicateType: registry.PredicateQuarantine, Document: digest.FromBytes(data), Manifest: manifest, Data: data}
+	return evidence.AdverseEvidence{Environment: environment, Model: model, Subject: d("engine"), Bundle: digest.FromBytes(manifest),
+		PredicateType: evidence.PredicateQuarantine, Document: digest.FromBytes(data), Manifest: manifest, Data: data}
 }
 
 // keep is a change that keeps a row.
-func keep(a registry.AdverseEvidence) registry.Change {
-	return registry.Change{Keeps: []registry.AdverseEvidence{a}, Event: registry.Event{
-		Time: begin(), Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Subject: a.Subject}}
+func keep(a evidence.AdverseEvidence) storage.Change {
+	return storage.Change{Keeps: []evidence.AdverseEvidence{a}, Event: history.Event{
+		Time: begin(), Kind: history.EventAttach, Environment: a.Environment, Model: a.Model, Subject: a.Subject}}
 }
 
 // A row comes back whole, or not at all if its bytes are not those of its digests.
-func testAdverseRow(t *testing.T, catalog registry.Catalog) {
+func testAdverseRow(t *testing.T, catalog storage.Catalog) {
 	ctx := t.Context()
 	broken, whole := adverse("prod", "a", "engine", "1", ""), consistentRow("prod", "a")
 	apply(t, catalog, keep(broken))
@@ -45,9 +48,9 @@ func testAdverseRow(t *testing.T, catalog registry.Catalog) {
 }
 
 // Evidence is kept with its event or not at all, and found by its subject.
-func testAdverse(t *testing.T, catalog registry.Catalog) {
+func testAdverse(t *testing.T, catalog storage.Catalog) {
 	ctx := t.Context()
-	list := func(model string, subject registry.Digest) []registry.AdverseEvidence {
+	list := func(model string, subject registry.Digest) []evidence.AdverseEvidence {
 		t.Helper()
 		rows, err := catalog.Adverse(ctx, model, subject)
 		must(t, err)
@@ -72,11 +75,11 @@ func testAdverse(t *testing.T, catalog registry.Catalog) {
 	_, err := catalog.Apply(ctx, refused)
 	wantCode(t, err, registry.CodeConflict)
 
-	without := func(a registry.AdverseEvidence) registry.AdverseEvidence {
+	without := func(a evidence.AdverseEvidence) evidence.AdverseEvidence {
 		a.Manifest, a.Data = nil, nil
 		return a
 	}
-	wantEqual(t, fmt.Sprint(list("a", d("engine"))), fmt.Sprint([]registry.AdverseEvidence{without(prod), without(staging)}))
+	wantEqual(t, fmt.Sprint(list("a", d("engine"))), fmt.Sprint([]evidence.AdverseEvidence{without(prod), without(staging)}))
 	wantEqual(t, len(list("a", "")), 3)
 	wantEqual(t, len(list("a/b", d("engine"))), 1)
 	wantEqual(t, len(list("b", d("engine"))), 0)
@@ -84,7 +87,7 @@ func testAdverse(t *testing.T, catalog registry.Catalog) {
 	wantEqual(t, changes("a/b"), int64(1))
 
 	for _, c := range []struct {
-		of   registry.AdverseEvidence
+		of   evidence.AdverseEvidence
 		want int
 	}{{prod, 1}, {adverse("prod", "a", "engine", "", "token:y"), 0}, {adverse("prod", "a", "release", "", "token:y"), 1}} {
 		n, err := catalog.CountAdverse(ctx, c.of)

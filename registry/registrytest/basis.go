@@ -7,17 +7,20 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // HeadAlone is the basis of a decision that rests on nothing but where the head is; no
 // release: that there is none.
-func HeadAlone(environment, model string, release registry.Digest) *registry.DecisionBasis {
-	return &registry.DecisionBasis{ModelState: registry.ModelState{
-		Environment: environment, Model: model, Head: registry.Head{Release: release}, Seq: math.MaxInt64,
+func HeadAlone(environment, model string, release registry.Digest) *history.DecisionBasis {
+	return &history.DecisionBasis{ModelState: history.ModelState{
+		Environment: environment, Model: model, Head: history.Head{Release: release}, Seq: math.MaxInt64,
 	}}
 }
 
-func standing(t *testing.T, catalog registry.Catalog, environment, model string) registry.ModelState {
+func standing(t *testing.T, catalog storage.Catalog, environment, model string) history.ModelState {
 	t.Helper()
 	s, err := catalog.ModelState(t.Context(), environment, model)
 	must(t, err)
@@ -25,31 +28,31 @@ func standing(t *testing.T, catalog registry.Catalog, environment, model string)
 }
 
 // attached is an event about a subject in staging.
-func attached(model, predicateType string, subject registry.Digest) registry.Event {
+func attached(model, predicateType string, subject registry.Digest) history.Event {
 	e := event(model, "1.0.0")
-	e.Kind, e.Environment, e.PredicateType, e.Subject = registry.EventAttach, "staging", predicateType, subject
+	e.Kind, e.Environment, e.PredicateType, e.Subject = history.EventAttach, "staging", predicateType, subject
 	return e
 }
 
-func testStanding(t *testing.T, catalog registry.Catalog) {
-	wantEqual(t, standing(t, catalog, "prod", "a"), registry.ModelState{Environment: "prod", Model: "a"})
+func testStanding(t *testing.T, catalog storage.Catalog) {
+	wantEqual(t, standing(t, catalog, "prod", "a"), history.ModelState{Environment: "prod", Model: "a"})
 	held := move("a", "", "1.0.0")
 	held.Move.Hold = "bad answers"
 	apply(t, catalog, held)
-	apply(t, catalog, registry.Change{Event: attached("b", registry.PredicateQuarantine, d("engine"))})
-	apply(t, catalog, registry.Change{Event: attached("b", registry.PredicateParity, d("engine"))})
+	apply(t, catalog, storage.Change{Event: attached("b", evidence.PredicateQuarantine, d("engine"))})
+	apply(t, catalog, storage.Change{Event: attached("b", evidence.PredicateParity, d("engine"))})
 	head, err := catalog.Head(t.Context(), "prod", "a")
 	must(t, err)
-	wantEqual(t, standing(t, catalog, "prod", "a"), registry.ModelState{Environment: "prod", Model: "a", Head: head, Seq: 3, Restrictions: 1})
-	wantEqual(t, standing(t, catalog, "staging", "a"), registry.ModelState{Environment: "staging", Model: "a", Seq: 3, Restrictions: 1})
+	wantEqual(t, standing(t, catalog, "prod", "a"), history.ModelState{Environment: "prod", Model: "a", Head: head, Seq: 3, Restrictions: 1})
+	wantEqual(t, standing(t, catalog, "staging", "a"), history.ModelState{Environment: "staging", Model: "a", Seq: 3, Restrictions: 1})
 }
 
 // What happens between a decision and its change, and whether the change may still be made.
-func testBasis(t *testing.T, catalog registry.Catalog) {
+func testBasis(t *testing.T, catalog storage.Catalog) {
 	release, engine := d("2.0.0"), d("engine")
 	to := func(model, version, hold string) { // whatever the basis is now
 		c := move(model, "", version)
-		c.DecisionBasis, c.Move.Hold = &registry.DecisionBasis{ModelState: standing(t, catalog, "prod", model)}, hold
+		c.DecisionBasis, c.Move.Hold = &history.DecisionBasis{ModelState: standing(t, catalog, "prod", model)}, hold
 		apply(t, catalog, c)
 	}
 	for name, c := range map[string]struct {
@@ -60,20 +63,20 @@ func testBasis(t *testing.T, catalog registry.Catalog) {
 		"another model": {func(string) { to("other", "1.0.0", "") }, false},
 		"another environment": {func(model string) {
 			e := attached(model, "", "")
-			e.Kind = registry.EventPublish
-			apply(t, catalog, registry.Change{Event: e})
+			e.Kind = history.EventPublish
+			apply(t, catalog, storage.Change{Event: e})
 		}, false},
 		"about something else": {func(model string) {
-			apply(t, catalog, registry.Change{Event: attached(model, registry.PredicateParity, d("x"))})
+			apply(t, catalog, storage.Change{Event: attached(model, evidence.PredicateParity, d("x"))})
 		}, false},
 		"about the release": {func(model string) {
-			apply(t, catalog, registry.Change{Event: attached(model, registry.PredicateApproval, release)})
+			apply(t, catalog, storage.Change{Event: attached(model, evidence.PredicateApproval, release)})
 		}, true},
 		"about the engine": {func(model string) {
-			apply(t, catalog, registry.Change{Event: attached(model, registry.PredicateParity, engine)})
+			apply(t, catalog, storage.Change{Event: attached(model, evidence.PredicateParity, engine)})
 		}, true},
 		"a restriction": {func(string) {
-			apply(t, catalog, registry.Change{Event: attached("other2", registry.PredicateQuarantine, d("x"))})
+			apply(t, catalog, storage.Change{Event: attached("other2", evidence.PredicateQuarantine, d("x"))})
 		}, true},
 		"a hold": {func(model string) { to(model, "1.0.0", "wait") }, true},
 		"a move": {func(model string) { to(model, "3.0.0", "") }, true},
@@ -89,7 +92,7 @@ func testBasis(t *testing.T, catalog registry.Catalog) {
 		model := "model " + name
 		to(model, "1.0.0", "")
 		decided := move(model, "1.0.0", "2.0.0")
-		decided.DecisionBasis = &registry.DecisionBasis{ModelState: standing(t, catalog, "prod", model), About: []registry.Digest{release, engine}}
+		decided.DecisionBasis = &history.DecisionBasis{ModelState: standing(t, catalog, "prod", model), About: []registry.Digest{release, engine}}
 		c.meanwhile(model)
 		before := standing(t, catalog, "prod", model)
 		_, err := catalog.Apply(t.Context(), decided)
@@ -99,7 +102,7 @@ func testBasis(t *testing.T, catalog registry.Catalog) {
 			}
 			continue
 		}
-		if !registry.BasisOutdated(err) || registry.CodeOf(err) != registry.CodeConflict {
+		if !history.BasisOutdated(err) || registry.CodeOf(err) != registry.CodeConflict {
 			t.Errorf("%s meanwhile: got %v (%s), want a conflict that says that the basis has moved", name, err, registry.CodeOf(err))
 		}
 		wantEqual(t, standing(t, catalog, "prod", model), before)
@@ -111,7 +114,7 @@ func testBasis(t *testing.T, catalog registry.Catalog) {
 func testNodeTypesOfBasis(t *testing.T, db Store) {
 	put := func(name, level string) { must(t, db.NodeTypes().Put(t.Context(), name, Node(level))) }
 	wantEqual(t, standing(t, db, "prod", "a").NodeTypes, registry.Digest(""))
-	for i := range registry.MaxPage { // so that the one that changes is on another page
+	for i := range storage.MaxPage { // so that the one that changes is on another page
 		put(fmt.Sprintf("a%04d", i), "v1")
 	}
 	put("box", "v2")
@@ -129,16 +132,16 @@ func testNodeTypesOfBasis(t *testing.T, db Store) {
 		{"one less", func() { must(t, db.NodeTypes().Delete(t.Context(), "box")) }, d("used"), true},
 	} {
 		change := move(fmt.Sprintf("model %d", i), "", "1.0.0")
-		change.DecisionBasis = &registry.DecisionBasis{ModelState: standing(t, db, "prod", change.Event.Model), OnNodeTypes: c.used}
+		change.DecisionBasis = &history.DecisionBasis{ModelState: standing(t, db, "prod", change.Event.Model), OnNodeTypes: c.used}
 		c.meanwhile()
-		if _, err := db.Apply(t.Context(), change); registry.BasisOutdated(err) != c.moved || !c.moved && err != nil {
+		if _, err := db.Apply(t.Context(), change); history.BasisOutdated(err) != c.moved || !c.moved && err != nil {
 			t.Errorf("%s meanwhile: got %v, want it outdated: %t", c.name, err, c.moved)
 		}
 	}
 }
 
 // testTimeOfMove checks that a change is made only in the time for which it was decided.
-func testTimeOfMove(t *testing.T, catalog registry.Catalog) {
+func testTimeOfMove(t *testing.T, catalog storage.Catalog) {
 	noon := event("a", "1.0.0").Time.Truncate(time.Microsecond)
 	for _, c := range []struct {
 		name        string
@@ -153,13 +156,13 @@ func testTimeOfMove(t *testing.T, catalog registry.Catalog) {
 	} {
 		change := move("model "+c.name, "", "1.0.0")
 		change.DecisionBasis.From, change.DecisionBasis.Until = c.from, c.until
-		if _, err := catalog.Apply(t.Context(), change); registry.BasisOutdated(err) != c.outdated || !c.outdated && err != nil {
+		if _, err := catalog.Apply(t.Context(), change); history.BasisOutdated(err) != c.outdated || !c.outdated && err != nil {
 			t.Errorf("decided %s: got %v, want it outdated: %t", c.name, err, c.outdated)
 		}
 	}
 }
 
-func testMoveOnNothing(t *testing.T, catalog registry.Catalog) {
+func testMoveOnNothing(t *testing.T, catalog storage.Catalog) {
 	c := move("a", "", "1.0.0")
 	c.DecisionBasis = nil
 	_, err := catalog.Apply(t.Context(), c)

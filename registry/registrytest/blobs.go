@@ -3,7 +3,7 @@ package registrytest
 import (
 	"bytes"
 	"context"
-	_ "crypto/sha256" // for go-digest
+	_ "crypto/sha256"
 	_ "crypto/sha512"
 	"errors"
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Damage changes a stored byte of d without the knowledge of the storage.
@@ -37,9 +38,9 @@ func DamageFile(folder string) Damage {
 	}
 }
 
-// TestBlobs is the contract of [registry.RepairableBlobs].
-func TestBlobs(t *testing.T, open func(t *testing.T) (registry.RepairableBlobs, Damage)) {
-	for name, test := range map[string]func(*testing.T, registry.RepairableBlobs, Damage){
+// TestBlobs is the contract of [storage.RepairableBlobs].
+func TestBlobs(t *testing.T, open func(t *testing.T) (storage.RepairableBlobs, Damage)) {
+	for name, test := range map[string]func(*testing.T, storage.RepairableBlobs, Damage){
 		"put over damaged bytes":     testBlobsPutRepairs,
 		"replace over damaged bytes": testBlobsReplace,
 	} {
@@ -49,7 +50,7 @@ func TestBlobs(t *testing.T, open func(t *testing.T) (registry.RepairableBlobs, 
 			test(t, blobs, damage)
 		})
 	}
-	for name, test := range map[string]func(*testing.T, registry.Blobs){
+	for name, test := range map[string]func(*testing.T, storage.Blobs){
 		"reads what was put":           testBlobsRoundTrip,
 		"open content can be searched": testBlobsSeek,
 		"put of what is there":         testBlobsPutAgain,
@@ -70,13 +71,13 @@ func TestBlobs(t *testing.T, open func(t *testing.T) (registry.RepairableBlobs, 
 	}
 }
 
-func put(t *testing.T, blobs registry.Blobs, content string) registry.Digest {
+func put(t *testing.T, blobs storage.Blobs, content string) registry.Digest {
 	t.Helper()
 	must(t, blobs.Put(t.Context(), d(content), int64(len(content)), strings.NewReader(content)))
 	return d(content)
 }
 
-func wantBlob(t *testing.T, blobs registry.Blobs, d registry.Digest, want []byte) {
+func wantBlob(t *testing.T, blobs storage.Blobs, d registry.Digest, want []byte) {
 	t.Helper()
 	b, size, err := blobs.Open(t.Context(), d)
 	if err != nil {
@@ -93,7 +94,7 @@ func wantBlob(t *testing.T, blobs registry.Blobs, d registry.Digest, want []byte
 }
 
 // wantNothing wants no blob to be held.
-func wantNothing(t *testing.T, blobs registry.Blobs, d registry.Digest) {
+func wantNothing(t *testing.T, blobs storage.Blobs, d registry.Digest) {
 	t.Helper()
 	_, _, err := blobs.Open(t.Context(), d)
 	wantCode(t, err, registry.CodeNotFound)
@@ -102,7 +103,7 @@ func wantNothing(t *testing.T, blobs registry.Blobs, d registry.Digest) {
 	}
 }
 
-func testBlobsRoundTrip(t *testing.T, blobs registry.Blobs) {
+func testBlobsRoundTrip(t *testing.T, blobs storage.Blobs) {
 	for _, size := range []int{0, 1, 1000, 3<<20 + 1} {
 		content := bytes.Repeat([]byte{byte(size), 7, 11}, size/3+1)[:size]
 		for _, algorithm := range []digest.Algorithm{digest.SHA256, digest.SHA512} {
@@ -113,7 +114,7 @@ func testBlobsRoundTrip(t *testing.T, blobs registry.Blobs) {
 	}
 }
 
-func testBlobsSeek(t *testing.T, blobs registry.Blobs) {
+func testBlobsSeek(t *testing.T, blobs storage.Blobs) {
 	b, _, err := blobs.Open(t.Context(), put(t, blobs, "0123456789"))
 	must(t, err)
 	defer b.Close()
@@ -129,7 +130,7 @@ func testBlobsSeek(t *testing.T, blobs registry.Blobs) {
 	}
 }
 
-func testBlobsPutAgain(t *testing.T, blobs registry.Blobs) {
+func testBlobsPutAgain(t *testing.T, blobs storage.Blobs) {
 	content := put(t, blobs, "again")
 	unread := iotest.ErrReader(errors.New("read although it is there"))
 	must(t, blobs.Put(t.Context(), content, 5, unread))
@@ -137,8 +138,8 @@ func testBlobsPutAgain(t *testing.T, blobs registry.Blobs) {
 }
 
 // Put does not count bytes as stored that do not match, and what it cannot repair stays.
-func testBlobsPutRepairs(t *testing.T, blobs registry.RepairableBlobs, damage Damage) {
-	for _, size := range []int{1, 1000, registry.CheckedBytes} {
+func testBlobsPutRepairs(t *testing.T, blobs storage.RepairableBlobs, damage Damage) {
+	for _, size := range []int{1, 1000, storage.CheckedBytes} {
 		content := strings.Repeat("x", size)
 		d := put(t, blobs, content)
 		damage(t, d)
@@ -149,13 +150,13 @@ func testBlobsPutRepairs(t *testing.T, blobs registry.RepairableBlobs, damage Da
 }
 
 // Replace stores bytes of any size whatever is there, or nothing.
-func testBlobsReplace(t *testing.T, blobs registry.RepairableBlobs, damage Damage) {
+func testBlobsReplace(t *testing.T, blobs storage.RepairableBlobs, damage Damage) {
 	replace := func(content string) {
 		t.Helper()
 		must(t, blobs.Replace(t.Context(), d(content), int64(len(content)), strings.NewReader(content)))
 		wantBlob(t, blobs, d(content), []byte(content))
 	}
-	large := strings.Repeat("x", registry.CheckedBytes+1)
+	large := strings.Repeat("x", storage.CheckedBytes+1)
 	replace(large)
 	replace(large)
 	damage(t, d(large))
@@ -165,7 +166,7 @@ func testBlobsReplace(t *testing.T, blobs registry.RepairableBlobs, damage Damag
 	wantCode(t, blobs.Replace(t.Context(), "sha256:abc", 0, strings.NewReader("")), registry.CodeInvalid)
 }
 
-func testBlobsWrongBytes(t *testing.T, blobs registry.Blobs) {
+func testBlobsWrongBytes(t *testing.T, blobs storage.Blobs) {
 	for name, c := range map[string]struct {
 		sent string
 		size int64
@@ -188,7 +189,7 @@ func testBlobsWrongBytes(t *testing.T, blobs registry.Blobs) {
 	put(t, blobs, "right") // and nothing is in its way
 }
 
-func testBlobsReaderFails(t *testing.T, blobs registry.Blobs) {
+func testBlobsReaderFails(t *testing.T, blobs storage.Blobs) {
 	broken := errors.New("connection lost")
 	for _, sent := range []string{"", "whol", "whole"} {
 		r := io.MultiReader(strings.NewReader(sent), iotest.ErrReader(broken))
@@ -199,7 +200,7 @@ func testBlobsReaderFails(t *testing.T, blobs registry.Blobs) {
 	}
 }
 
-func testBlobsCanceled(t *testing.T, blobs registry.Blobs) {
+func testBlobsCanceled(t *testing.T, blobs storage.Blobs) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := blobs.Put(ctx, d("late"), 4, strings.NewReader("late")); !errors.Is(err, context.Canceled) {
@@ -210,7 +211,7 @@ func testBlobsCanceled(t *testing.T, blobs registry.Blobs) {
 	wantCanceled(t, blobs.Digests)
 }
 
-func testBlobsMalformed(t *testing.T, blobs registry.Blobs) {
+func testBlobsMalformed(t *testing.T, blobs storage.Blobs) {
 	for _, bad := range []registry.Digest{"", "sha256:", "sha256:abc", "md5:d41d8cd98f00b204e9800998ecf8427e",
 		"sha256:../../../../../../../../../../etc/passwd", registry.Digest("sha256:" + strings.Repeat("A", 64)),
 		registry.Digest("sha384:" + strings.Repeat("a", 96))} {
@@ -221,14 +222,14 @@ func testBlobsMalformed(t *testing.T, blobs registry.Blobs) {
 	}
 }
 
-func testBlobsNotFound(t *testing.T, blobs registry.Blobs) {
+func testBlobsNotFound(t *testing.T, blobs storage.Blobs) {
 	wantNothing(t, blobs, d("nowhere"))
 	put(t, blobs, "here")
 	_, _, err := blobs.Open(t.Context(), d("nowhere"))
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testBlobsDelete(t *testing.T, blobs registry.Blobs) {
+func testBlobsDelete(t *testing.T, blobs storage.Blobs) {
 	gone, kept := put(t, blobs, "gone"), put(t, blobs, "kept")
 	for range 2 {
 		must(t, blobs.Delete(t.Context(), gone))
@@ -240,7 +241,7 @@ func testBlobsDelete(t *testing.T, blobs registry.Blobs) {
 	wantBlob(t, blobs, gone, []byte("gone"))
 }
 
-func testBlobsDigests(t *testing.T, blobs registry.Blobs) {
+func testBlobsDigests(t *testing.T, blobs storage.Blobs) {
 	want := make(map[registry.Digest]bool)
 	for i := range 20 {
 		want[put(t, blobs, fmt.Sprint("blob ", i))] = true
@@ -263,7 +264,7 @@ func testBlobsDigests(t *testing.T, blobs registry.Blobs) {
 	}
 }
 
-func testBlobsConcurrent(t *testing.T, blobs registry.Blobs) {
+func testBlobsConcurrent(t *testing.T, blobs storage.Blobs) {
 	var wg sync.WaitGroup
 	for writer := range 8 {
 		wg.Go(func() {

@@ -11,6 +11,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Build is a release to be made. The zero fields are those of the sample release:
@@ -19,7 +21,7 @@ type Build struct {
 	Model    string
 	Version  string
 	Revision int
-	Engines  []registry.Engine // targets, variants, precisions and toolchains; a spec lists the last one first
+	Engines  []artifact.Engine // targets, variants, precisions and toolchains; a spec lists the last one first
 	Salt     string            // another salt makes other bytes
 }
 
@@ -28,26 +30,26 @@ const Model = "vision/digits"
 
 // Engines are the engines of the sample release: fp32 for every amd64 machine, fp32
 // and int8 for level v3. Its spec lists int8 first.
-func Engines() []registry.Engine {
-	return []registry.Engine{MakeEngine("v1", "fp32"), MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}
+func Engines() []artifact.Engine {
+	return []artifact.Engine{MakeEngine("v1", "fp32"), MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}
 }
 
 // MakeEngine is an engine for an x86-64 level, of a precision that also names its variant.
-func MakeEngine(level, precision string) registry.Engine {
-	return registry.Engine{
-		Target: registry.Target{
-			V: registry.TargetVersion, Name: "linux-amd64-" + level, OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level},
-			Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: "1.30"}},
+func MakeEngine(level, precision string) artifact.Engine {
+	return artifact.Engine{
+		Target: artifact.Target{
+			V: artifact.TargetVersion, Name: "linux-amd64-" + level, OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: level},
+			Runtimes: map[string]artifact.Constraint{"onnxruntime": {Min: "1.30"}},
 		},
-		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"},
+		Toolchain: artifact.Toolchain{Name: "onnxruntime", Version: "1.30.0"},
 		Variant:   precision, Precision: precision,
 	}
 }
 
 // Node is a machine of an x86-64 level that has ONNX Runtime 1.30.0.
-func Node(level string) registry.Node {
-	return registry.Node{
-		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level, Vendor: "vendor", Model: "model " + level, Features: []string{"avx2", "fma"}},
+func Node(level string) artifact.Node {
+	return artifact.Node{
+		V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "amd64", Level: level, Vendor: "vendor", Model: "model " + level, Features: []string{"avx2", "fma"}},
 		Runtimes: map[string]string{"onnxruntime": "1.30.0"}, Source: "machine",
 	}
 }
@@ -71,7 +73,7 @@ func (b Build) withDefaults() Build {
 
 // Store writes a release and its sources to parts, as a build does, and returns its digest.
 // It is not published.
-func (b Build) Store(t testing.TB, parts registry.PartStore) registry.Digest {
+func (b Build) Store(t testing.TB, parts storage.PartStore) registry.Digest {
 	t.Helper()
 	d, err := b.TryStore(t.Context(), parts)
 	if err != nil {
@@ -81,29 +83,29 @@ func (b Build) Store(t testing.TB, parts registry.PartStore) registry.Digest {
 }
 
 // TryStore is Store for parts that may fail.
-func (b Build) TryStore(ctx context.Context, parts registry.PartStore) (registry.Digest, error) {
+func (b Build) TryStore(ctx context.Context, parts storage.PartStore) (registry.Digest, error) {
 	b = b.withDefaults()
 	s := store{parts: parts, repository: registry.SourcesRepository("staging", b.Model)}
-	reference := s.put(ctx, registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx",
-		Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
-	cases := s.put(ctx, registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.CaseSet{
-		Count: 5, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "cases.safetensors", Count: 5}},
+	reference := s.put(ctx, storage.Part{Role: artifact.PartReference, Model: b.Model, Format: "onnx",
+		Engine: artifact.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
+	cases := s.put(ctx, storage.Part{Role: artifact.PartCases, Files: file("cases.safetensors", "cases"), Set: &artifact.CaseSet{
+		Count: 5, Origin: artifact.OriginRecorded, Shards: []artifact.Shard{{File: "cases.safetensors", Count: 5}},
 	}})
-	sources := s.assemble(ctx, registry.Assembly{Model: b.Model, Parts: []registry.PartRef{reference, cases}})
+	sources := s.assemble(ctx, storage.Assembly{Model: b.Model, Parts: []storage.PartRef{reference, cases}})
 
 	s.repository = registry.Repository("staging", b.Model)
-	limits := s.put(ctx, registry.Part{Role: registry.PartLimits, Files: file("limits.json", `{"v":1}`)})
-	offered := s.put(ctx, registry.Part{Role: registry.PartInterface, Files: file("interface.json", `{"v":1}`)})
-	refs := []registry.PartRef{limits, offered}
+	limits := s.put(ctx, storage.Part{Role: artifact.PartLimits, Files: file("limits.json", `{"v":1}`)})
+	offered := s.put(ctx, storage.Part{Role: artifact.PartInterface, Files: file("interface.json", `{"v":1}`)})
+	refs := []storage.PartRef{limits, offered}
 	listed := slices.Clone(b.Engines)
 	slices.Reverse(listed)
-	for _, e := range registry.OrderEngines(listed, func(e registry.Engine) registry.Engine { return e }) {
+	for _, e := range artifact.OrderEngines(listed, func(e artifact.Engine) artifact.Engine { return e }) {
 		e.Reference, e.Sources, e.Limits, e.Interface = reference.Digest, sources, limits.Digest, offered.Digest
-		refs = append(refs, s.put(ctx, registry.Part{Role: registry.PartEngine, Model: b.Model,
+		refs = append(refs, s.put(ctx, storage.Part{Role: artifact.PartEngine, Model: b.Model,
 			Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
 	}
-	r := registry.Release{Version: b.Version, Revision: b.Revision}
-	release := s.assemble(ctx, registry.Assembly{
+	r := artifact.Release{Version: b.Version, Revision: b.Revision}
+	release := s.assemble(ctx, storage.Assembly{
 		Model: b.Model, Version: b.Version, Revision: b.Revision, Sources: sources, Plan: digest.FromString("plan"), Parts: refs, Tags: []string{r.Tag()},
 	})
 	return release, s.err
@@ -111,14 +113,14 @@ func (b Build) TryStore(ctx context.Context, parts registry.PartStore) (registry
 
 // store writes parts of one repository, until one fails.
 type store struct {
-	parts      registry.PartStore
+	parts      storage.PartStore
 	repository string
 	err        error
 }
 
-func (s *store) put(ctx context.Context, p registry.Part) registry.PartRef {
+func (s *store) put(ctx context.Context, p storage.Part) storage.PartRef {
 	if s.err != nil {
-		return registry.PartRef{}
+		return storage.PartRef{}
 	}
 	ref, err := s.parts.PutPart(ctx, s.repository, p)
 	if err != nil {
@@ -127,7 +129,7 @@ func (s *store) put(ctx context.Context, p registry.Part) registry.PartRef {
 	return ref
 }
 
-func (s *store) assemble(ctx context.Context, a registry.Assembly) registry.Digest {
+func (s *store) assemble(ctx context.Context, a storage.Assembly) registry.Digest {
 	if s.err != nil {
 		return ""
 	}
@@ -139,9 +141,9 @@ func (s *store) assemble(ctx context.Context, a registry.Assembly) registry.Dige
 }
 
 // file is one file with a text.
-func file(path, text string) []registry.PartFile {
-	return []registry.PartFile{{
-		File: registry.File{Path: path, Digest: digest.FromString(text), Size: int64(len(text))},
+func file(path, text string) []storage.PartFile {
+	return []storage.PartFile{{
+		File: artifact.File{Path: path, Digest: digest.FromString(text), Size: int64(len(text))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(text))), nil },
 	}}
 }

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestCatalog is the contract of [registry.Catalog].
-func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
-	for name, test := range map[string]func(*testing.T, registry.Catalog){
+// TestCatalog is the contract of [storage.Catalog].
+func TestCatalog(t *testing.T, open func(t *testing.T) storage.Catalog) {
+	for name, test := range map[string]func(*testing.T, storage.Catalog){
 		"heads":                      testHeads,
 		"compare and swap":           testCompareAndSwap,
 		"hold":                       testHold,
@@ -46,45 +48,45 @@ func begin() time.Time {
 }
 
 // event is a promotion of a release to prod.
-func event(model, release string) registry.Event {
-	return registry.Event{
-		Time: begin(), Kind: registry.EventPromote, Environment: "prod", Model: model,
+func event(model, release string) history.Event {
+	return history.Event{
+		Time: begin(), Kind: history.EventPromote, Environment: "prod", Model: model,
 		Version: release, Release: d(release),
 	}
 }
 
 // move is a change that moves a head from one release to another.
-func move(model, from, to string) registry.Change {
+func move(model, from, to string) storage.Change {
 	var before registry.Digest
 	if from != "" {
 		before = d(from)
 	}
-	return registry.Change{Event: event(model, to), DecisionBasis: HeadAlone("prod", model, before), Move: &registry.HeadMove{}}
+	return storage.Change{Event: event(model, to), DecisionBasis: HeadAlone("prod", model, before), Move: &storage.HeadMove{}}
 }
 
 // inEnvironment is a change in another environment.
-func inEnvironment(environment string, c registry.Change) registry.Change {
+func inEnvironment(environment string, c storage.Change) storage.Change {
 	c.Event.Environment, c.DecisionBasis.Environment = environment, environment
 	return c
 }
 
-func apply(t *testing.T, catalog registry.Catalog, c registry.Change) registry.Event {
+func apply(t *testing.T, catalog storage.Catalog, c storage.Change) history.Event {
 	t.Helper()
 	e, err := catalog.Apply(t.Context(), c)
 	must(t, err)
 	return e
 }
 
-func history(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery) []registry.Event {
+func historyOf(t *testing.T, catalog storage.Catalog, q history.HistoryQuery) []history.Event {
 	t.Helper()
 	return collect(t, catalog.History(t.Context(), q))
 }
 
 // wantChain wants an unbroken history of n events.
-func wantChain(t *testing.T, catalog registry.Catalog, n int) {
+func wantChain(t *testing.T, catalog storage.Catalog, n int) {
 	t.Helper()
-	var before registry.Event
-	events := history(t, catalog, registry.HistoryQuery{})
+	var before history.Event
+	events := historyOf(t, catalog, history.HistoryQuery{})
 	for _, e := range events {
 		if err := e.VerifyChain(before); err != nil {
 			t.Error(err)
@@ -96,7 +98,7 @@ func wantChain(t *testing.T, catalog registry.Catalog, n int) {
 	}
 }
 
-func testHeads(t *testing.T, catalog registry.Catalog) {
+func testHeads(t *testing.T, catalog storage.Catalog) {
 	ctx := t.Context()
 	_, err := catalog.Head(ctx, "prod", "a")
 	wantCode(t, err, registry.CodeNotFound)
@@ -105,7 +107,7 @@ func testHeads(t *testing.T, catalog registry.Catalog) {
 	}
 	got, err := catalog.Head(ctx, "prod", "a")
 	must(t, err)
-	wantEqual(t, got, registry.Head{
+	wantEqual(t, got, history.Head{
 		Environment: "prod", Model: "a", Release: d("1.0.0"), Version: "1.0.0",
 		Since: begin().UTC().Truncate(time.Microsecond),
 	})
@@ -126,7 +128,7 @@ func testHeads(t *testing.T, catalog registry.Catalog) {
 	}
 }
 
-func testCompareAndSwap(t *testing.T, catalog registry.Catalog) {
+func testCompareAndSwap(t *testing.T, catalog storage.Catalog) {
 	ctx := t.Context()
 	_, err := catalog.Apply(ctx, move("a", "0.9.0", "1.0.0"))
 	wantCode(t, err, registry.CodeConflict) // expected a head where there is none
@@ -139,7 +141,7 @@ func testCompareAndSwap(t *testing.T, catalog registry.Catalog) {
 	must(t, err)
 	wantEqual(t, head.Release, d("1.0.0"))
 	apply(t, catalog, move("a", "1.0.0", "2.0.0"))
-	apply(t, catalog, registry.Change{Event: event("a", "3.0.0")}) // moves no head
+	apply(t, catalog, storage.Change{Event: event("a", "3.0.0")}) // moves no head
 	head, err = catalog.Head(ctx, "prod", "a")
 	must(t, err)
 	wantEqual(t, head.Release, d("2.0.0"))
@@ -147,7 +149,7 @@ func testCompareAndSwap(t *testing.T, catalog registry.Catalog) {
 }
 
 // A hold comes and goes with moves. One to the same release keeps the time.
-func testHold(t *testing.T, catalog registry.Catalog) {
+func testHold(t *testing.T, catalog storage.Catalog) {
 	rollback := move("a", "", "1.0.0")
 	rollback.Move.Hold = "bad answers"
 	apply(t, catalog, rollback)
@@ -164,7 +166,7 @@ func testHold(t *testing.T, catalog registry.Catalog) {
 	wantEqual(t, after, head)
 }
 
-func testMoveWithoutRelease(t *testing.T, catalog registry.Catalog) {
+func testMoveWithoutRelease(t *testing.T, catalog storage.Catalog) {
 	c := move("a", "", "1.0.0")
 	c.Event.Release = ""
 	_, err := catalog.Apply(t.Context(), c)
@@ -172,9 +174,9 @@ func testMoveWithoutRelease(t *testing.T, catalog registry.Catalog) {
 	wantChain(t, catalog, 0)
 }
 
-func testImmutableTag(t *testing.T, catalog registry.Catalog) {
-	tagged := func(release string, immutable bool) registry.Change {
-		return registry.Change{Event: event("a", release), Tags: []registry.TagMove{
+func testImmutableTag(t *testing.T, catalog storage.Catalog) {
+	tagged := func(release string, immutable bool) storage.Change {
+		return storage.Change{Event: event("a", release), Tags: []storage.TagMove{
 			{Repository: "prod/a", Tag: "1.0.0", Digest: d(release), Immutable: immutable},
 		}}
 	}
@@ -188,8 +190,8 @@ func testImmutableTag(t *testing.T, catalog registry.Catalog) {
 	wantChain(t, catalog, 3)
 }
 
-func testImmutableTagInChange(t *testing.T, catalog registry.Catalog) {
-	c := registry.Change{Event: event("a", "1.0.0"), Tags: []registry.TagMove{
+func testImmutableTagInChange(t *testing.T, catalog storage.Catalog) {
+	c := storage.Change{Event: event("a", "1.0.0"), Tags: []storage.TagMove{
 		{Repository: "prod/a", Tag: "1.0.0", Digest: d("one")},
 		{Repository: "prod/a", Tag: "1.0.0", Digest: d("two"), Immutable: true},
 	}}
@@ -198,53 +200,53 @@ func testImmutableTagInChange(t *testing.T, catalog registry.Catalog) {
 	wantChain(t, catalog, 0)
 }
 
-func testEventComesBack(t *testing.T, catalog registry.Catalog) {
-	full := registry.Event{
-		Seq: 99, Time: begin(), Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits",
+func testEventComesBack(t *testing.T, catalog storage.Catalog) {
+	full := history.Event{
+		Seq: 99, Time: begin(), Kind: history.EventAttach, Environment: "prod", Model: "vision/digits",
 		Version: "1.0.0-r2", Release: d("release"), Previous: d("previous"), Subject: d("subject"),
 		PredicateType: "https://mlpromote.dev/parity/v1", Evidence: []registry.Digest{d("one"), d("two")},
 		Signer: "key", Reason: "quotes \" and \\, <tags> & \u2028, ü, 世界, \x00, \xff", Prev: d("prev"), Hash: d("hash"),
 	}
 	given := full
 	given.Evidence = append([]registry.Digest(nil), full.Evidence...)
-	made := apply(t, catalog, registry.Change{Event: given})
-	want, err := full.Chain(registry.Event{})
+	made := apply(t, catalog, storage.Change{Event: given})
+	want, err := full.Chain(history.Event{})
 	must(t, err)
 	wantEqual(t, made, want)
 	given.Evidence[0] = "changed"
 	made.Evidence[1] = "changed"
-	second := apply(t, catalog, registry.Change{Event: event("b", "1.0.0")})
+	second := apply(t, catalog, storage.Change{Event: event("b", "1.0.0")})
 	wantEqual(t, []any{second.Seq, second.Prev}, []any{int64(2), want.Hash})
-	got := history(t, catalog, registry.HistoryQuery{})
+	got := historyOf(t, catalog, history.HistoryQuery{})
 	wantChain(t, catalog, 2)
-	for i, w := range []registry.Event{want, second} {
+	for i, w := range []history.Event{want, second} {
 		wantEqual(t, []any{got[i].Hash, got[i].Time, got[i].Evidence}, []any{w.Hash, w.Time, w.Evidence})
 	}
 }
 
-func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
+func testHistoryQueries(t *testing.T, catalog storage.Catalog) {
 	for i := range 12 {
 		e := event([]string{"a", "b"}[i%2], fmt.Sprint(i))
 		if i%3 == 0 {
 			e.Environment = "staging"
 		}
 		if i%4 == 0 {
-			e.Kind, e.Subject, e.Signer = registry.EventAttach, d("engine"), []string{"key", "other"}[i/4%2]
+			e.Kind, e.Subject, e.Signer = history.EventAttach, d("engine"), []string{"key", "other"}[i/4%2]
 			e.Principal = []string{"token:ana", ""}[i/8]
 		}
-		apply(t, catalog, registry.Change{Event: e})
+		apply(t, catalog, storage.Change{Event: e})
 	}
-	all := history(t, catalog, registry.HistoryQuery{})
+	all := historyOf(t, catalog, history.HistoryQuery{})
 	for _, environment := range []string{"", "prod", "nowhere"} {
 		for _, model := range []string{"", "a"} {
-			for _, kind := range []registry.EventKind{"", registry.EventAttach, registry.EventPromote} {
+			for _, kind := range []history.EventKind{"", history.EventAttach, history.EventPromote} {
 				for _, subject := range []registry.Digest{"", d("engine"), d("nobody")} {
 					for _, hash := range []registry.Digest{all[8].Hash, d("no event")} {
-						wantHistory(t, catalog, registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, Hash: hash, After: 5, Limit: 3}, all)
+						wantHistory(t, catalog, history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, Hash: hash, After: 5, Limit: 3}, all)
 					}
 					for _, after := range []int64{0, 5, 12} {
 						for before, limit := range map[int64]int{0: 0, 9: 0, 100: 2, 8: 1} {
-							q := registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, After: after, Before: before, Limit: limit}
+							q := history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, After: after, Before: before, Limit: limit}
 							wantHistory(t, catalog, q, all)
 							q.Descending = true
 							wantHistory(t, catalog, q, all)
@@ -259,7 +261,7 @@ func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
 }
 
 // selects reports whether a query selects an event, but for its limit.
-func selects(q registry.HistoryQuery, e registry.Event) bool {
+func selects(q history.HistoryQuery, e history.Event) bool {
 	within := e.Seq > q.After && (q.Before == 0 || e.Seq < q.Before)
 	about := (q.Environment == "" || e.Environment == q.Environment) && (q.Model == "" || e.Model == q.Model)
 	same := (q.Kind == "" || e.Kind == q.Kind) && (q.Subject == "" || e.Subject == q.Subject) && (q.Hash == "" || e.Hash == q.Hash)
@@ -268,7 +270,7 @@ func selects(q registry.HistoryQuery, e registry.Event) bool {
 }
 
 // wantHistory compares a query with a walk over all events.
-func wantHistory(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery, all []registry.Event) {
+func wantHistory(t *testing.T, catalog storage.Catalog, q history.HistoryQuery, all []history.Event) {
 	t.Helper()
 	want := []int64{}
 	for _, e := range all {
@@ -285,7 +287,7 @@ func wantHistory(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery
 		want = want[:min(q.Limit, len(want))]
 	}
 	got := []int64{}
-	for _, e := range history(t, catalog, q) {
+	for _, e := range historyOf(t, catalog, q) {
 		got = append(got, e.Seq)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -294,19 +296,19 @@ func wantHistory(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery
 }
 
 // Longer than a page of any implementation, in both directions and by model.
-func testLongHistory(t *testing.T, catalog registry.Catalog) {
+func testLongHistory(t *testing.T, catalog storage.Catalog) {
 	const n = 230
 	for i := range n {
-		apply(t, catalog, registry.Change{Event: event("a", fmt.Sprint(i))})
+		apply(t, catalog, storage.Change{Event: event("a", fmt.Sprint(i))})
 	}
 	wantChain(t, catalog, n)
-	for _, q := range []registry.HistoryQuery{{Limit: 150}, {Limit: 200, Descending: true}, {Before: n - 2, Limit: 101, Descending: true}} {
-		if events := history(t, catalog, q); len(events) != q.Limit {
+	for _, q := range []history.HistoryQuery{{Limit: 150}, {Limit: 200, Descending: true}, {Before: n - 2, Limit: 101, Descending: true}} {
+		if events := historyOf(t, catalog, q); len(events) != q.Limit {
 			t.Errorf("%+v: %d events", q, len(events))
 		}
 	}
-	for _, q := range []registry.HistoryQuery{{Descending: true}, {Environment: "prod", Model: "a"}, {Environment: "prod", Model: "a", Descending: true}} {
-		events := history(t, catalog, q)
+	for _, q := range []history.HistoryQuery{{Descending: true}, {Environment: "prod", Model: "a"}, {Environment: "prod", Model: "a", Descending: true}} {
+		events := historyOf(t, catalog, q)
 		if len(events) != n {
 			t.Fatalf("%+v: %d events, want %d", q, len(events), n)
 		}
@@ -318,14 +320,14 @@ func testLongHistory(t *testing.T, catalog registry.Catalog) {
 	}
 }
 
-func testHistoryWrites(t *testing.T, catalog registry.Catalog) {
+func testHistoryWrites(t *testing.T, catalog storage.Catalog) {
 	for range 3 {
-		apply(t, catalog, registry.Change{Event: event("a", "1.0.0")})
+		apply(t, catalog, storage.Change{Event: event("a", "1.0.0")})
 	}
 	seen := 0
-	for _, err := range catalog.History(t.Context(), registry.HistoryQuery{}) {
+	for _, err := range catalog.History(t.Context(), history.HistoryQuery{}) {
 		must(t, err)
-		apply(t, catalog, registry.Change{Event: event("a", "2.0.0")})
+		apply(t, catalog, storage.Change{Event: event("a", "2.0.0")})
 		if seen++; seen == 3 {
 			break
 		}
@@ -333,21 +335,21 @@ func testHistoryWrites(t *testing.T, catalog registry.Catalog) {
 	wantChain(t, catalog, 6)
 }
 
-func testHistoryCanceled(t *testing.T, catalog registry.Catalog) {
-	apply(t, catalog, registry.Change{Event: event("a", "1.0.0")})
-	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.Event, error] {
-		return catalog.History(ctx, registry.HistoryQuery{})
+func testHistoryCanceled(t *testing.T, catalog storage.Catalog) {
+	apply(t, catalog, storage.Change{Event: event("a", "1.0.0")})
+	wantCanceled(t, func(ctx context.Context) iter.Seq2[history.Event, error] {
+		return catalog.History(ctx, history.HistoryQuery{})
 	})
 }
 
-func testMovesRace(t *testing.T, catalog registry.Catalog) {
+func testMovesRace(t *testing.T, catalog storage.Catalog) {
 	Race(t, catalog, catalog)
 }
 
 // Race lets the catalogs, which are doors to the same data, compete for one head and
 // append to one history at the same time. Exactly one move may win and the chain must
 // stay whole. The data must be empty before.
-func Race(t *testing.T, catalogs ...registry.Catalog) {
+func Race(t *testing.T, catalogs ...storage.Catalog) {
 	t.Helper()
 	const each = 16
 	var wg sync.WaitGroup
@@ -361,7 +363,7 @@ func Race(t *testing.T, catalogs ...registry.Catalog) {
 				} else if registry.CodeOf(err) != registry.CodeConflict {
 					t.Errorf("a losing move: got %v, want code %s", err, registry.CodeConflict)
 				}
-				if _, err := catalog.Apply(t.Context(), registry.Change{Event: event("other", release)}); err != nil {
+				if _, err := catalog.Apply(t.Context(), storage.Change{Event: event("other", release)}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -389,8 +391,8 @@ func testLastEvent(t *testing.T, store Store) {
 	first := apply(t, store, move("a", "", "1.0.0"))
 	want("prod", "a", first.Hash)
 	attached := event("a", "1.0.0")
-	attached.Kind, attached.Reason = registry.EventAttach, `"hash":"another"`
-	second := apply(t, store, registry.Change{Event: attached})
+	attached.Kind, attached.Reason = history.EventAttach, `"hash":"another"`
+	second := apply(t, store, storage.Change{Event: attached})
 	apply(t, store, move("b", "", "1.0.0"))
 	apply(t, store, inEnvironment("staging", move("a", "", "1.0.0")))
 	want("prod", "a", second.Hash)

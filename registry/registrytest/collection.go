@@ -12,20 +12,21 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Collectable is names that a collector can take away.
 type Collectable interface {
 	DeletableRefs
-	registry.GCStore
-	registry.Inventory
-	registry.MarkStore
-	registry.Removals
-	registry.CatalogClock
+	storage.GCStore
+	storage.Inventory
+	storage.MarkStore
+	storage.Removals
+	storage.CatalogClock
 }
 
-// TestCollection is the contract of [registry.GCStore] and [registry.MarkStore] over the
-// names of one store, and of [registry.RepositoryRecords] towards them.
+// TestCollection is the contract of [storage.GCStore] and [storage.MarkStore] over the
+// names of one store, and of [storage.RepositoryRecords] towards them.
 func TestCollection(t *testing.T, open Clocked[Collectable]) {
 	for name, test := range map[string]func(*testing.T, Collectable, func(time.Duration)){
 		"holdings":                      testHoldings,
@@ -71,7 +72,7 @@ func stocked(t *testing.T, c Collectable) {
 }
 
 // holdings reads what a repository holds, without the times of its records.
-func holdings(t *testing.T, c registry.GCStore, repository string) []registry.GCRecord {
+func holdings(t *testing.T, c storage.GCStore, repository string) []storage.GCRecord {
 	t.Helper()
 	held, err := c.Records(t.Context(), repository)
 	must(t, err)
@@ -82,15 +83,15 @@ func holdings(t *testing.T, c registry.GCStore, repository string) []registry.GC
 }
 
 // settle decides without looking.
-func settle(t *testing.T, c registry.GCStore, repository string, s registry.GCChanges) { //nolint:unparam // the repository stands where it is settled
+func settle(t *testing.T, c storage.GCStore, repository string, s storage.GCChanges) { //nolint:unparam // the repository stands where it is settled
 	t.Helper()
-	must(t, c.UpdateRecords(t.Context(), repository, func([]registry.GCRecord) (registry.GCChanges, error) { return s, nil }))
+	must(t, c.UpdateRecords(t.Context(), repository, func([]storage.GCRecord) (storage.GCChanges, error) { return s, nil }))
 }
 
 // markedKeys lists what is marked in a repository, and since when.
-func markedKeys(t *testing.T, c registry.GCStore, repository string) map[registry.GCRecordKey]time.Time {
+func markedKeys(t *testing.T, c storage.GCStore, repository string) map[storage.GCRecordKey]time.Time {
 	t.Helper()
-	found := make(map[registry.GCRecordKey]time.Time)
+	found := make(map[storage.GCRecordKey]time.Time)
 	for _, h := range holdings(t, c, repository) {
 		if !h.Marked.IsZero() {
 			found[h.Key()] = h.Marked
@@ -107,12 +108,12 @@ func testHoldings(t *testing.T, c Collectable, pass func(time.Duration)) {
 	must(t, err)
 	wantEqual(t, names, []string{"prod/a", "staging/a"})
 	m, n := record("m", ""), record("n", "m")
-	want := []registry.GCRecord{
+	want := []storage.GCRecord{
 		{Digest: m.Digest, Manifest: true, MediaType: m.MediaType, Size: m.Size, Tags: []string{"1.0.0", "2.0.0"}},
 		{Digest: n.Digest, Manifest: true, MediaType: n.MediaType, Size: n.Size},
 	}
-	blobs := []registry.GCRecord{{Digest: d("blob"), Size: 4}, {Digest: d("m"), Size: 1}}
-	byDigest := func(a, b registry.GCRecord) int { return cmpStrings(a.Digest, b.Digest) }
+	blobs := []storage.GCRecord{{Digest: d("blob"), Size: 4}, {Digest: d("m"), Size: 1}}
+	byDigest := func(a, b storage.GCRecord) int { return cmpStrings(a.Digest, b.Digest) }
 	slices.SortFunc(want, byDigest)
 	slices.SortFunc(blobs, byDigest)
 	wantEqual(t, holdings(t, c, "staging/a"), slices.Concat(want, blobs))
@@ -143,8 +144,8 @@ func testInventory(t *testing.T, c Collectable, pass func(time.Duration)) {
 	must(t, err)
 	must(t, c.AddBlob(ctx, "prod/b", d("late"), 4))
 	must(t, c.AddBlob(ctx, "prod/b", d("m"), 1))
-	mark := []registry.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("blob")}}
-	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: mark})
+	mark := []storage.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("blob")}}
+	settle(t, c, "staging/a", storage.GCChanges{At: dusk(), Mark: mark})
 	for since, want := range map[time.Time][]registry.Digest{
 		{}: {d("m"), d("n"), d("blob"), d("late")}, early: {d("m"), d("n"), d("blob"), d("late")}, late: {d("m"), d("late")}, late.Add(time.Hour): nil,
 	} {
@@ -179,20 +180,20 @@ func testInventory(t *testing.T, c Collectable, pass func(time.Duration)) {
 
 func testSettleCondemns(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	m, blob := registry.GCRecordKey{Digest: d("m"), Manifest: true}, registry.GCRecordKey{Digest: d("blob")}
-	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: []registry.GCRecordKey{m, blob, {Digest: d("nothing")}}})
-	wantEqual(t, markedKeys(t, c, "staging/a"), map[registry.GCRecordKey]time.Time{m: dusk(), blob: dusk()})
+	m, blob := storage.GCRecordKey{Digest: d("m"), Manifest: true}, storage.GCRecordKey{Digest: d("blob")}
+	settle(t, c, "staging/a", storage.GCChanges{At: dusk(), Mark: []storage.GCRecordKey{m, blob, {Digest: d("nothing")}}})
+	wantEqual(t, markedKeys(t, c, "staging/a"), map[storage.GCRecordKey]time.Time{m: dusk(), blob: dusk()})
 	wantEqual(t, len(markedKeys(t, c, "prod/a")), 0)
-	settle(t, c, "staging/a", registry.GCChanges{At: dusk().Add(time.Hour), Mark: []registry.GCRecordKey{m}, Unmark: []registry.GCRecordKey{blob}})
-	wantEqual(t, markedKeys(t, c, "staging/a"), map[registry.GCRecordKey]time.Time{m: dusk()})
+	settle(t, c, "staging/a", storage.GCChanges{At: dusk().Add(time.Hour), Mark: []storage.GCRecordKey{m}, Unmark: []storage.GCRecordKey{blob}})
+	wantEqual(t, markedKeys(t, c, "staging/a"), map[storage.GCRecordKey]time.Time{m: dusk()})
 }
 
 func testSettleRemoves(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	settle(t, c, "staging/a", registry.GCChanges{At: dusk(),
-		Delete: []registry.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
-	wantEqual(t, holdings(t, c, "staging/a"), []registry.GCRecord{{Digest: d("m"), Size: 1}})
-	wantEqual(t, holdings(t, c, "prod/a"), []registry.GCRecord{{Digest: d("blob"), Size: 4}})
+	settle(t, c, "staging/a", storage.GCChanges{At: dusk(),
+		Delete: []storage.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
+	wantEqual(t, holdings(t, c, "staging/a"), []storage.GCRecord{{Digest: d("m"), Size: 1}})
+	wantEqual(t, holdings(t, c, "prod/a"), []storage.GCRecord{{Digest: d("blob"), Size: 4}})
 	wantTagList(t, c, "staging/a")
 	_, err := c.Manifest(t.Context(), "staging/a", d("m"))
 	wantCode(t, err, registry.CodeNotFound)
@@ -207,8 +208,8 @@ func testSettleFails(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	before := holdings(t, c, "staging/a")
 	lost := errors.New("lost")
-	err := c.UpdateRecords(t.Context(), "staging/a", func(held []registry.GCRecord) (registry.GCChanges, error) {
-		return registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{held[0].Key()}}, lost
+	err := c.UpdateRecords(t.Context(), "staging/a", func(held []storage.GCRecord) (storage.GCChanges, error) {
+		return storage.GCChanges{At: dusk(), Delete: []storage.GCRecordKey{held[0].Key()}}, lost
 	})
 	if !errors.Is(err, lost) {
 		t.Errorf("got error %v, want that of decide", err)
@@ -218,10 +219,10 @@ func testSettleFails(t *testing.T, c Collectable, _ func(time.Duration)) {
 
 func testSettleNothing(t *testing.T, c Collectable, _ func(time.Duration)) {
 	asked := false
-	must(t, c.UpdateRecords(t.Context(), "no/where", func(held []registry.GCRecord) (registry.GCChanges, error) {
+	must(t, c.UpdateRecords(t.Context(), "no/where", func(held []storage.GCRecord) (storage.GCChanges, error) {
 		asked = true
 		wantEqual(t, len(held), 0)
-		return registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{{Digest: d("x")}}, Mark: []registry.GCRecordKey{{Digest: d("y")}}}, nil
+		return storage.GCChanges{At: dusk(), Delete: []storage.GCRecordKey{{Digest: d("x")}}, Mark: []storage.GCRecordKey{{Digest: d("y")}}}, nil
 	}))
 	wantEqual(t, asked, true)
 	names, err := c.Repositories(t.Context())
@@ -232,7 +233,7 @@ func testSettleNothing(t *testing.T, c Collectable, _ func(time.Duration)) {
 // Whoever is told that something is there may rely on it.
 func testAskingRescinds(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	m, blob := registry.GCRecordKey{Digest: d("m"), Manifest: true}, registry.GCRecordKey{Digest: d("blob")}
+	m, blob := storage.GCRecordKey{Digest: d("m"), Manifest: true}, storage.GCRecordKey{Digest: d("blob")}
 	for _, ask := range []func() error{
 		func() error {
 			_, err := c.Manifest(t.Context(), "staging/a", m.Digest)
@@ -242,11 +243,11 @@ func testAskingRescinds(t *testing.T, c Collectable, _ func(time.Duration)) {
 			return errors.Join(c.PutManifest(t.Context(), "staging/a", record("m", "")), c.AddBlob(t.Context(), "staging/a", blob.Digest, 4))
 		},
 	} {
-		settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: []registry.GCRecordKey{m, blob, {Digest: d("m")}}})
+		settle(t, c, "staging/a", storage.GCChanges{At: dusk(), Mark: []storage.GCRecordKey{m, blob, {Digest: d("m")}}})
 		must(t, second(c.Blob(t.Context(), "prod/a", blob.Digest))) // another repository's
 		wantEqual(t, len(markedKeys(t, c, "staging/a")), 3)
 		must(t, ask())
-		wantEqual(t, markedKeys(t, c, "staging/a"), map[registry.GCRecordKey]time.Time{{Digest: d("m")}: dusk()})
+		wantEqual(t, markedKeys(t, c, "staging/a"), map[storage.GCRecordKey]time.Time{{Digest: d("m")}: dusk()})
 		must(t, second(c.Blob(t.Context(), "staging/a", d("m"))))
 	}
 }
@@ -256,15 +257,15 @@ func second[T any](_ T, err error) error { return err }
 // Who asks while a settlement is made is told what is true when it is done.
 func testAskingWaits(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	m := registry.GCRecordKey{Digest: d("m"), Manifest: true}
-	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: []registry.GCRecordKey{m}})
+	m := storage.GCRecordKey{Digest: d("m"), Manifest: true}
+	settle(t, c, "staging/a", storage.GCChanges{At: dusk(), Mark: []storage.GCRecordKey{m}})
 	var asked sync.WaitGroup
 	var answers [8]error
-	must(t, c.UpdateRecords(t.Context(), "staging/a", func([]registry.GCRecord) (registry.GCChanges, error) {
+	must(t, c.UpdateRecords(t.Context(), "staging/a", func([]storage.GCRecord) (storage.GCChanges, error) {
 		for i := range answers {
 			asked.Go(func() { _, answers[i] = c.Manifest(context.WithoutCancel(t.Context()), "staging/a", m.Digest) })
 		}
-		return registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{m}}, nil
+		return storage.GCChanges{At: dusk(), Delete: []storage.GCRecordKey{m}}, nil
 	}))
 	asked.Wait()
 	for _, err := range answers {

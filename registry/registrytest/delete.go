@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // DeletableRefs is names that can be taken away.
 type DeletableRefs interface {
-	registry.RepositoryRecords
-	registry.Deleter
+	storage.RepositoryRecords
+	storage.Deleter
 }
 
-// TestDeleter is the contract of [registry.Deleter], over the names of the same store.
+// TestDeleter is the contract of [storage.Deleter], over the names of the same store.
 func TestDeleter(t *testing.T, open func(t *testing.T) DeletableRefs) {
 	for name, test := range map[string]func(*testing.T, DeletableRefs){
 		"manifest":  testDeleteManifest,
@@ -41,7 +42,7 @@ func twoRepositories(t *testing.T, refs DeletableRefs) {
 	}
 }
 
-func wantTagList(t *testing.T, refs registry.RepositoryRecords, repository string, want ...string) {
+func wantTagList(t *testing.T, refs storage.RepositoryRecords, repository string, want ...string) {
 	t.Helper()
 	got, err := refs.ListTags(t.Context(), repository, "", 0)
 	must(t, err)
@@ -60,7 +61,7 @@ func testDeleteManifest(t *testing.T, refs DeletableRefs) {
 	wantCode(t, refs.DeleteManifest(t.Context(), "staging/a", d("m")), registry.CodeNotFound)
 
 	// It can come back, with nothing of what it was.
-	again := registry.Manifest{Digest: d("m"), MediaType: "another/type", Size: 7}
+	again := storage.Manifest{Digest: d("m"), MediaType: "another/type", Size: 7}
 	must(t, refs.PutManifest(t.Context(), "staging/a", again))
 	got, err := refs.Manifest(t.Context(), "staging/a", d("m"))
 	must(t, err)
@@ -77,7 +78,7 @@ func testDeleteReferrer(t *testing.T, refs DeletableRefs) {
 	must(t, refs.DeleteManifest(t.Context(), "staging/a", d("subject")))
 	got, err := refs.Referrers(t.Context(), "staging/a", d("subject"), "", "")
 	must(t, err)
-	wantEqual(t, got, []registry.Manifest{record("kept", "subject")})
+	wantEqual(t, got, []storage.Manifest{record("kept", "subject")})
 }
 
 func testDeleteTag(t *testing.T, refs DeletableRefs) {

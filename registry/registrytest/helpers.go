@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // d is the digest of a word.
@@ -61,14 +62,14 @@ func wantCanceled[T any](t *testing.T, sequence func(context.Context) iter.Seq2[
 func cmpStrings[S ~string](a, b S) int { return cmp.Compare(a, b) }
 
 // Bundles reads a sequence of evidence to its end, and returns it by the digest of the manifest.
-func Bundles(seq iter.Seq2[registry.Bundle, error]) ([]registry.Bundle, error) {
-	var all []registry.Bundle
+func Bundles(seq iter.Seq2[evidence.Bundle, error]) ([]evidence.Bundle, error) {
+	var all []evidence.Bundle
 	for b, err := range seq {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, b)
 	}
-	slices.SortFunc(all, func(a, b registry.Bundle) int { return cmp.Compare(a.Digest, b.Digest) })
+	slices.SortFunc(all, func(a, b evidence.Bundle) int { return cmp.Compare(a.Digest, b.Digest) })
 	return all, nil
 }

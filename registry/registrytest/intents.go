@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestIntents is the contract of [registry.Intents]. That a change ends them is part of
+// TestIntents is the contract of [storage.Intents]. That a change ends them is part of
 // [TestStore].
 func TestIntents(t *testing.T, open Clocked[Store]) {
 	t.Run("begin and pending", func(t *testing.T) {
@@ -56,8 +57,8 @@ func TestIntents(t *testing.T, open Clocked[Store]) {
 	})
 }
 
-func testAbandon(t *testing.T, intents registry.Intents, pass func(time.Duration)) {
-	abandon := func(i registry.Intent) {
+func testAbandon(t *testing.T, intents storage.Intents, pass func(time.Duration)) {
+	abandon := func(i history.Intent) {
 		t.Helper()
 		must(t, intents.Abandon(t.Context(), i))
 	}
@@ -91,12 +92,12 @@ func testAbandonMoved(t *testing.T, store Store) {
 	wantPending(t, store, intent("a", "1.0.0"))
 }
 
-func intent(model, release string) registry.Intent {
-	return registry.Intent{Environment: "prod", Model: model, From: "staging", Release: d(release)}
+func intent(model, release string) history.Intent {
+	return history.Intent{Environment: "prod", Model: model, From: "staging", Release: d(release)}
 }
 
 // wantPending wants intents by environment and model, which began in UTC.
-func wantPending(t *testing.T, intents registry.Intents, want ...registry.Intent) {
+func wantPending(t *testing.T, intents storage.Intents, want ...history.Intent) {
 	t.Helper()
 	got, err := intents.Pending(t.Context())
 	must(t, err)

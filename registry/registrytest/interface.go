@@ -8,27 +8,33 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Registry is a registry under test, with what stands behind it. Its environments come
 // from [Chain].
 type Registry struct {
-	registry.Interface
-	Parts registry.PartStore // the content of the first environment, where builds write
-	Keys  *Keys              // the keys of [RoleKeys], which the registry trusts
+	api.Interface
+	Parts storage.PartStore // the content of the first environment, where builds write
+	Keys  *Keys             // the keys of [RoleKeys], which the registry trusts
 	// Caller is who sends all requests, over a network. Zero: a request is of the principal of its context.
-	Caller registry.Person
+	Caller evidence.Person
 }
 
 // Chain is staging -> prod with the requirements that are the default.
-func Chain() registry.Environments {
-	return registry.Environments{
+func Chain() policy.Environments {
+	return policy.Environments{
 		Registry: "local", Trust: RoleKeys(), Digest: d("environments.yaml"),
-		List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging", Require: registry.DefaultRequire()}},
+		List: []policy.Environment{{Name: "staging"}, {Name: "prod", From: "staging", Require: policy.DefaultRequire()}},
 	}
 }
 
-// TestInterface is the contract of [registry.Interface], as it is seen through one:
+// TestInterface is the contract of [api.Interface], as it is seen through one:
 // in the same process or over a network.
 func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 	for name, test := range map[string]func(*testing.T, Registry){
@@ -76,11 +82,11 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 }
 
 // Build stores a release, publishes it and reads it.
-func (r Registry) Build(t testing.TB, b Build) registry.Release {
+func (r Registry) Build(t testing.TB, b Build) artifact.Release {
 	t.Helper()
 	b = b.withDefaults()
 	built := b.Store(t, r.Parts)
-	if _, err := r.Publish(t.Context(), registry.Publication{Model: b.Model, Release: built}); err != nil {
+	if _, err := r.Publish(t.Context(), api.Publication{Model: b.Model, Release: built}); err != nil {
 		t.Fatalf("publish: %v", err)
 	}
 	release, err := r.Release(t.Context(), "staging", b.Model, "")
@@ -93,11 +99,11 @@ func (r Registry) Build(t testing.TB, b Build) registry.Release {
 // Bundle is a signed statement about subjects.
 func (r Registry) Bundle(t testing.TB, key, predicateType string, predicate any, subjects ...registry.Digest) []byte {
 	t.Helper()
-	var named []registry.StatementSubject
+	var named []evidence.StatementSubject
 	for _, subject := range subjects {
-		named = append(named, registry.StatementSubject{Digest: registry.NewDigestSet(subject)})
+		named = append(named, evidence.StatementSubject{Digest: evidence.NewDigestSet(subject)})
 	}
-	statement, err := registry.NewStatement(predicateType, predicate, named...)
+	statement, err := evidence.NewStatement(predicateType, predicate, named...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +116,11 @@ func (r Registry) Bundle(t testing.TB, key, predicateType string, predicate any,
 
 // AttachTo signs a statement about one subject in the role for its predicate type and
 // attaches it in an environment. It returns the digest of the bundle's manifest.
-func (r Registry) AttachTo(t testing.TB, environment string, release registry.Release,
+func (r Registry) AttachTo(t testing.TB, environment string, release artifact.Release,
 	subject registry.Digest, predicateType string, predicate any) registry.Digest {
 	t.Helper()
-	role, _ := registry.RoleFor(predicateType)
-	stored, err := r.Attach(t.Context(), registry.Attachment{
+	role, _ := evidence.RoleFor(predicateType)
+	stored, err := r.Attach(t.Context(), api.Attachment{
 		Environment: environment, Model: release.Model, Release: release.Digest, Subject: subject,
 		Bundle: r.Bundle(t, string(role), predicateType, predicate, subject),
 	})
@@ -125,26 +131,26 @@ func (r Registry) AttachTo(t testing.TB, environment string, release registry.Re
 }
 
 // Report is a parity report of an engine that counts, with a verdict.
-func Report(release registry.Release, e registry.Engine, v registry.Verdict) registry.ParityReport {
-	return registry.ParityReport{
-		ReportHead: registry.ReportHead{
+func Report(release artifact.Release, e artifact.Engine, v evidence.Verdict) evidence.ParityReport {
+	return evidence.ParityReport{
+		ReportHead: evidence.ReportHead{
 			Verdict: v, StartedOn: measured(), FinishedOn: measured(), Node: Node("v4"),
-			Limits: registry.NewDigestSet(release.Limits), Sources: registry.NewDigestSet(release.Sources), Reference: registry.NewDigestSet(e.Reference),
-			Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0", Library: registry.NewDigestSet(digest.FromString("library"))},
+			Limits: evidence.NewDigestSet(release.Limits), Sources: evidence.NewDigestSet(release.Sources), Reference: evidence.NewDigestSet(e.Reference),
+			Runtime: evidence.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0", Library: evidence.NewDigestSet(digest.FromString("library"))},
 		},
-		Cases: registry.CasesRun{Count: 5, Ran: 5, Origin: registry.OriginRecorded},
+		Cases: evidence.CasesRun{Count: 5, Ran: 5, Origin: artifact.OriginRecorded},
 	}
 }
 
 // Seeing makes a report record that its verifier saw all events of the model until
 // now, so that it heals the failures until now if it passes.
-func (r Registry) Seeing(t testing.TB, report registry.ParityReport) registry.ParityReport {
+func (r Registry) Seeing(t testing.TB, report evidence.ParityReport) evidence.ParityReport {
 	t.Helper()
-	last, err := r.History(t.Context(), registry.HistoryQuery{Model: Model, Descending: true, Limit: 1})
+	last, err := r.History(t.Context(), history.HistoryQuery{Model: Model, Descending: true, Limit: 1})
 	if err != nil || len(last) != 1 {
 		t.Fatalf("the newest event of %s: %v, error %v", Model, last, err)
 	}
-	report.History = registry.NewDigestSet(last[0].Hash)
+	report.History = evidence.NewDigestSet(last[0].Hash)
 	return report
 }
 
@@ -152,30 +158,30 @@ func (r Registry) Seeing(t testing.TB, report registry.ParityReport) registry.Pa
 func measured() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // Sign attaches signatures and provenance, like a build.
-func (r Registry) Sign(t testing.TB, release registry.Release) {
+func (r Registry) Sign(t testing.TB, release artifact.Release) {
 	t.Helper()
-	r.AttachTo(t, "staging", release, release.Digest, registry.PredicateSign, struct{}{})
+	r.AttachTo(t, "staging", release, release.Digest, evidence.PredicateSign, struct{}{})
 	for _, e := range release.Engines {
-		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateSign, struct{}{})
-		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateProvenance, struct{}{})
+		r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateSign, struct{}{})
+		r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateProvenance, struct{}{})
 	}
 }
 
 // Prove attaches all that prod asks for.
-func (r Registry) Prove(t testing.TB, release registry.Release) {
+func (r Registry) Prove(t testing.TB, release artifact.Release) {
 	t.Helper()
 	r.Sign(t, release)
 	for _, e := range release.Engines {
-		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, Report(release, e, registry.VerdictPass))
+		r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateParity, Report(release, e, evidence.VerdictPass))
 	}
 }
 
 // Promoted is a release that was built, proven and promoted to prod.
-func (r Registry) Promoted(t testing.TB, b Build) registry.Release {
+func (r Registry) Promoted(t testing.TB, b Build) artifact.Release {
 	t.Helper()
 	release := r.Build(t, b)
 	r.Prove(t, release)
-	if _, err := r.Promote(t.Context(), registry.PromoteRequest{Model: release.Model}); err != nil {
+	if _, err := r.Promote(t.Context(), api.PromoteRequest{Model: release.Model}); err != nil {
 		t.Fatalf("promote %s: %v", release.Tag(), err)
 	}
 	return release

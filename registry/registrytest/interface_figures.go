@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // testAttachFigures: per-case figures are stored with the report that names them, wherever it goes. Others
@@ -14,11 +16,11 @@ func testAttachFigures(t *testing.T, r Registry) {
 	r.Prove(t, release)
 	e := release.Engines[0]
 	figures := bytes.Repeat([]byte("figures "), 1000)
-	named := r.Seeing(t, Report(release, e, registry.VerdictPass))
-	named.CaseFigures = registry.NameCaseFigures(figures, "")
-	unnamed := r.Seeing(t, Report(release, e, registry.VerdictPass))
+	named := r.Seeing(t, Report(release, e, evidence.VerdictPass))
+	named.CaseFigures = evidence.NameCaseFigures(figures, "")
+	unnamed := r.Seeing(t, Report(release, e, evidence.VerdictPass))
 	attach := func(report any, predicateType string, key string, figures []byte) (registry.Digest, error) {
-		return r.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: Model, Release: release.Digest, Subject: e.Digest,
+		return r.Attach(t.Context(), api.Attachment{Environment: "staging", Model: Model, Release: release.Digest, Subject: e.Digest,
 			Bundle: r.Bundle(t, key, predicateType, report, e.Digest), Figures: figures})
 	}
 	for name, c := range map[string]struct {
@@ -27,10 +29,10 @@ func testAttachFigures(t *testing.T, r Registry) {
 		figures            []byte
 		code               registry.Code
 	}{
-		"others":                {named, registry.PredicateParity, "verifier", figures[1:], registry.CodeDigest},
-		"other bytes":           {named, registry.PredicateParity, "verifier", append([]byte("F"), figures[1:]...), registry.CodeDigest},
-		"those of no report":    {struct{}{}, registry.PredicateSign, "builder", figures, registry.CodeInvalid},
-		"those that none names": {unnamed, registry.PredicateParity, "verifier", figures, registry.CodeInvalid},
+		"others":                {named, evidence.PredicateParity, "verifier", figures[1:], registry.CodeDigest},
+		"other bytes":           {named, evidence.PredicateParity, "verifier", append([]byte("F"), figures[1:]...), registry.CodeDigest},
+		"those of no report":    {struct{}{}, evidence.PredicateSign, "builder", figures, registry.CodeInvalid},
+		"those that none names": {unnamed, evidence.PredicateParity, "verifier", figures, registry.CodeInvalid},
 	} {
 		if _, err := attach(c.report, c.predicateType, c.key, c.figures); registry.CodeOf(err) != c.code || err == nil {
 			t.Errorf("figures that are %s: error %v, want code %s", name, err, c.code)
@@ -43,17 +45,17 @@ func testAttachFigures(t *testing.T, r Registry) {
 			t.Errorf("%s: evidence has %d bytes of figures, error %v; want %d", environment, len(b.Figures), err, len(want))
 		}
 	}
-	first, err := attach(named, registry.PredicateParity, "verifier", figures)
+	first, err := attach(named, evidence.PredicateParity, "verifier", figures)
 	must(t, err)
 	has("staging", first, figures)
-	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	_, err = r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	must(t, err)
 	has("prod", first, figures)
 	second := r.Seeing(t, named)
-	last, err := attach(second, registry.PredicateParity, "verifier", figures) // comes to prod at once
+	last, err := attach(second, evidence.PredicateParity, "verifier", figures) // comes to prod at once
 	must(t, err)
 	has("prod", last, figures)
-	without, err := attach(r.Seeing(t, named), registry.PredicateParity, "verifier", nil) // as of an earlier client
+	without, err := attach(r.Seeing(t, named), evidence.PredicateParity, "verifier", nil) // as of an earlier client
 	must(t, err)
 	has("staging", without, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 func testModels(t *testing.T, r Registry) {
@@ -107,12 +108,12 @@ func testSingles(t *testing.T, r Registry) {
 
 func testHistoryPages(t *testing.T, r Registry) {
 	r.Promoted(t, Build{})
-	all, err := r.History(t.Context(), registry.HistoryQuery{})
+	all, err := r.History(t.Context(), history.HistoryQuery{})
 	must(t, err)
 	last := int64(len(all))
-	for _, q := range []registry.HistoryQuery{
+	for _, q := range []history.HistoryQuery{
 		{Limit: 3}, {After: 2, Limit: 3}, {After: 2, Before: 5}, {Before: 4, Limit: 2, Descending: true},
-		{Limit: 1, Descending: true}, {After: last}, {Kind: registry.EventPromote, Limit: 2},
+		{Limit: 1, Descending: true}, {After: last}, {Kind: history.EventPromote, Limit: 2},
 	} {
 		got, err := r.History(t.Context(), q)
 		must(t, err)

@@ -6,12 +6,17 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func testPromote(t *testing.T, r Registry) {
 	release := r.Build(t, Build{})
 	r.Prove(t, release)
-	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	p, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	must(t, err)
 	if p.Release != release.Digest || p.Version != "1.0.0" || p.Previous != "" ||
 		p.Unchanged || p.Environment != "prod" || p.From != "staging" || !p.Decision.Allowed() {
@@ -25,7 +30,7 @@ func testPromote(t *testing.T, r Registry) {
 		}
 	}
 	summarizedEverywhere(t, r, release, p)
-	got := events(t, r, registry.EventPromote)
+	got := events(t, r, history.EventPromote)
 	if len(got) != 1 || got[0].Release != release.Digest || got[0].Environment != "prod" ||
 		!containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 10+len(p.VSA) {
 		t.Errorf("history has %+v", got)
@@ -35,18 +40,18 @@ func testPromote(t *testing.T, r Registry) {
 
 func testPromoteAgain(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
-	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0", From: "staging", To: "prod"})
-	if err != nil || !p.Unchanged || p.Release != release.Digest || len(events(t, r, registry.EventPromote)) != 1 {
+	p, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model, Ref: "1.0.0", From: "staging", To: "prod"})
+	if err != nil || !p.Unchanged || p.Release != release.Digest || len(events(t, r, history.EventPromote)) != 1 {
 		t.Errorf("promoting again gives %+v, error %v", p, err)
 	}
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
 	headIs(t, r, "prod", second.Digest)
-	if got := events(t, r, registry.EventPromote); len(got) != 2 || got[1].Previous != release.Digest {
+	if got := events(t, r, history.EventPromote); len(got) != 2 || got[1].Previous != release.Digest {
 		t.Errorf("history has %+v", got)
 	}
 	chained(t, r)
-	back := registry.PromoteRequest{Model: Model, Ref: "1.0.0"}
-	if _, err := r.Promote(t.Context(), back); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), registry.RequireNoDowngrade) {
+	back := api.PromoteRequest{Model: Model, Ref: "1.0.0"}
+	if _, err := r.Promote(t.Context(), back); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), policy.RequireNoDowngrade) {
 		t.Errorf("an older version: error %v, want CodePolicy", err)
 	}
 	headIs(t, r, "prod", second.Digest)
@@ -63,7 +68,7 @@ func testReplaces(t *testing.T, r Registry) {
 	first := r.Build(t, Build{})
 	r.Prove(t, first)
 	ask := func(ref string, seen registry.Digest) error {
-		_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: ref, From: "staging", To: "prod", Replaces: &seen})
+		_, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model, Ref: ref, From: "staging", To: "prod", Replaces: &seen})
 		return err
 	}
 	if err := ask("1.0.0", first.Digest); registry.CodeOf(err) != registry.CodeConflict {
@@ -86,7 +91,7 @@ func testReplaces(t *testing.T, r Registry) {
 	if err := ask("1.1.0", first.Digest); err != nil {
 		t.Fatal(err)
 	}
-	back := registry.RollbackRequest{Environment: "prod", Model: Model, Version: "1.0.0", Reason: "slow", Replaces: &first.Digest}
+	back := api.RollbackRequest{Environment: "prod", Model: Model, Version: "1.0.0", Reason: "slow", Replaces: &first.Digest}
 	if _, err := r.Rollback(t.Context(), back); registry.CodeOf(err) != registry.CodeConflict {
 		t.Errorf("rollback of what is not there any more: got %v, want CodeConflict", err)
 	}
@@ -100,7 +105,7 @@ func testReplaces(t *testing.T, r Registry) {
 
 // summarizedEverywhere wants a summary on the release and on every engine, and one that
 // resolve accepts.
-func summarizedEverywhere(t *testing.T, r Registry, release registry.Release, p registry.Promotion) {
+func summarizedEverywhere(t *testing.T, r Registry, release artifact.Release, p api.Promotion) {
 	t.Helper()
 	claims, ignored, err := r.Claims(t.Context(), "prod", release)
 	if err != nil || ignored.IgnoredCount != 0 {
@@ -108,7 +113,7 @@ func summarizedEverywhere(t *testing.T, r Registry, release registry.Release, p 
 	}
 	var on []registry.Digest
 	for _, c := range claims {
-		if c.Statement.PredicateType == registry.PredicateVSA && slices.Contains(p.VSA, c.Bundle) {
+		if c.Statement.PredicateType == evidence.PredicateVSA && slices.Contains(p.VSA, c.Bundle) {
 			on = append(on, c.Subject)
 		}
 	}
@@ -117,7 +122,7 @@ func summarizedEverywhere(t *testing.T, r Registry, release registry.Release, p 
 			t.Errorf("%s has no summary in prod", s.Name)
 		}
 	}
-	_, summary, ok := registry.FindVSA(claims, release, "oci://local/prod/"+Model)
+	_, summary, ok := policy.FindVSA(claims, release, "oci://local/prod/"+Model)
 	if !ok || summary.Promotion.Tag != release.Tag() || summary.Promotion.From != "staging" || !summary.Promotion.Sources.Names(release.Sources) ||
 		len(summary.InputAttestations) != 10 || len(summary.Promotion.HistoryHead) == 0 || !summary.Policy.Digest.Names(d("environments.yaml")) {
 		t.Errorf("the summary is %+v", summary)
@@ -130,7 +135,7 @@ func containsAll(in, all []registry.Digest) bool {
 
 func testPromoteDryRun(t *testing.T, r Registry) {
 	release := r.Build(t, Build{})
-	dry := registry.PromoteRequest{Model: Model, DryRun: true}
+	dry := api.PromoteRequest{Model: Model, DryRun: true}
 	p, err := r.Promote(t.Context(), dry)
 	refused(t, err, registry.CodePolicy)
 	if p.Decision.Allowed() || len(p.Decision.Requirements) == 0 {
@@ -150,7 +155,7 @@ func testPromoteWithoutProof(t *testing.T, r Registry) {
 	release := r.Build(t, Build{})
 	promote := func(says ...string) {
 		t.Helper()
-		p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+		p, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 		refused(t, err, registry.CodePolicy, says...)
 		if p.Decision.Allowed() || p.Release != release.Digest {
 			t.Errorf("the promotion is %+v", p)
@@ -161,20 +166,20 @@ func testPromoteWithoutProof(t *testing.T, r Registry) {
 	r.Sign(t, release)
 	promote("parity of linux-amd64-v3/int8: no report")
 	for i, e := range release.Engines {
-		v := registry.VerdictPass
+		v := evidence.VerdictPass
 		if i == 1 {
-			v = registry.VerdictFail
+			v = evidence.VerdictFail
 		}
-		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, Report(release, e, v))
+		r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateParity, Report(release, e, v))
 	}
 	promote(`verdict is "fail"`)
 	e := release.Engines[1]
-	late := Report(release, e, registry.VerdictPass)
+	late := Report(release, e, evidence.VerdictPass)
 	late.FinishedOn = late.FinishedOn.AddDate(0, 0, 1)
-	r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, late) // whoever made it could not know of the failure
+	r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateParity, late) // whoever made it could not know of the failure
 	promote(`verdict is "fail"`)
-	r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, r.Seeing(t, Report(release, e, registry.VerdictPass)))
-	if _, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model}); err != nil {
+	r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateParity, r.Seeing(t, Report(release, e, evidence.VerdictPass)))
+	if _, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model}); err != nil {
 		t.Errorf("after a pass that saw the failure: %v", err)
 	}
 	headIs(t, r, "prod", release.Digest)
@@ -184,14 +189,14 @@ func testPromoteUnknown(t *testing.T, r Registry) {
 	r.Build(t, Build{})
 	for _, c := range []struct {
 		code registry.Code
-		q    registry.PromoteRequest
+		q    api.PromoteRequest
 	}{
-		{registry.CodeNotFound, registry.PromoteRequest{Model: "vision/letters"}},
-		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Ref: "9.9.9"}},
-		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Ref: string(d("nowhere"))}},
-		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, To: "moon"}},
-		{registry.CodeInvalid, registry.PromoteRequest{Model: Model, From: "prod", To: "staging"}},
-		{registry.CodeInvalid, registry.PromoteRequest{Model: Model, To: "staging"}},
+		{registry.CodeNotFound, api.PromoteRequest{Model: "vision/letters"}},
+		{registry.CodeNotFound, api.PromoteRequest{Model: Model, Ref: "9.9.9"}},
+		{registry.CodeNotFound, api.PromoteRequest{Model: Model, Ref: string(d("nowhere"))}},
+		{registry.CodeNotFound, api.PromoteRequest{Model: Model, To: "moon"}},
+		{registry.CodeInvalid, api.PromoteRequest{Model: Model, From: "prod", To: "staging"}},
+		{registry.CodeInvalid, api.PromoteRequest{Model: Model, To: "staging"}},
 	} {
 		_, err := r.Promote(t.Context(), c.q)
 		refused(t, err, c.code)
@@ -203,7 +208,7 @@ func testVersionTaken(t *testing.T, r Registry) {
 	first := r.Promoted(t, Build{})
 	other := r.Build(t, Build{Salt: "other bytes"})
 	r.Prove(t, other)
-	_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	_, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	refused(t, err, registry.CodePolicy, "1.0.0", "choose a new version", string(first.Digest))
 	headIs(t, r, "prod", first.Digest)
 	if got, err := r.Release(t.Context(), "prod", Model, "1.0.0"); err != nil || got.Digest != first.Digest {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // refused wants an error with a code whose message says something.
@@ -22,12 +24,12 @@ func refused(t *testing.T, err error, code registry.Code, says ...string) {
 }
 
 // headIs wants an environment's head to be a release, "" for none.
-func headIs(t *testing.T, r Registry, environment string, want registry.Digest) registry.Head {
+func headIs(t *testing.T, r Registry, environment string, want registry.Digest) history.Head {
 	t.Helper()
 	heads, err := r.Heads(t.Context(), environment, Model)
 	must(t, err)
 	if want == "" && len(heads) == 0 {
-		return registry.Head{}
+		return history.Head{}
 	}
 	if len(heads) != 1 || heads[0].Release != want {
 		t.Fatalf("heads of %s are %+v, want one at %q", environment, heads, want)
@@ -36,9 +38,9 @@ func headIs(t *testing.T, r Registry, environment string, want registry.Digest) 
 }
 
 // events lists what happened of a kind.
-func events(t *testing.T, r Registry, kind registry.EventKind) []registry.Event {
+func events(t *testing.T, r Registry, kind history.EventKind) []history.Event {
 	t.Helper()
-	all, err := r.History(t.Context(), registry.HistoryQuery{Model: Model, Kind: kind})
+	all, err := r.History(t.Context(), history.HistoryQuery{Model: Model, Kind: kind})
 	must(t, err)
 	return all
 }
@@ -46,9 +48,9 @@ func events(t *testing.T, r Registry, kind registry.EventKind) []registry.Event 
 // chained wants the whole history to be intact.
 func chained(t *testing.T, r Registry) {
 	t.Helper()
-	all, err := r.History(t.Context(), registry.HistoryQuery{})
+	all, err := r.History(t.Context(), history.HistoryQuery{})
 	must(t, err)
-	var before registry.Event
+	var before history.Event
 	for _, e := range all {
 		must(t, e.VerifyChain(before))
 		before = e
@@ -77,19 +79,19 @@ func testPublish(t *testing.T, r Registry) {
 		t.Errorf("the head is %+v", h)
 	}
 	headIs(t, r, "prod", "")
-	_, err := r.Publish(t.Context(), registry.Publication{Model: Model, Release: first.Digest})
+	_, err := r.Publish(t.Context(), api.Publication{Model: Model, Release: first.Digest})
 	must(t, err)
-	if got := events(t, r, registry.EventPublish); len(got) != 1 || got[0].Release != first.Digest || got[0].Version != "1.0.0" {
+	if got := events(t, r, history.EventPublish); len(got) != 1 || got[0].Release != first.Digest || got[0].Version != "1.0.0" {
 		t.Errorf("publishing twice is in history as %+v", got)
 	}
 	second := r.Build(t, Build{Version: "1.1.0"})
 	headIs(t, r, "staging", second.Digest)
-	if got := events(t, r, registry.EventPublish); len(got) != 2 || got[1].Previous != first.Digest {
+	if got := events(t, r, history.EventPublish); len(got) != 2 || got[1].Previous != first.Digest {
 		t.Errorf("the second publication is in history as %+v", got)
 	}
-	_, err = r.Publish(t.Context(), registry.Publication{Model: Model, Release: d("nowhere")})
+	_, err = r.Publish(t.Context(), api.Publication{Model: Model, Release: d("nowhere")})
 	refused(t, err, registry.CodeNotFound)
-	_, err = r.Publish(t.Context(), registry.Publication{Model: Model, Release: second.Limits})
+	_, err = r.Publish(t.Context(), api.Publication{Model: Model, Release: second.Limits})
 	refused(t, err, registry.CodeInvalid)
 	headIs(t, r, "staging", second.Digest)
 	chained(t, r)

@@ -6,11 +6,16 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/restriction"
 )
 
 // NextList signs the list that follows the one in force in an environment, as the approver: with
 // more restrictions, and without lifted ones. The reason is the change's.
-func (r Registry) NextList(t testing.TB, environment, reason string, add, lift []registry.Restriction) []byte {
+func (r Registry) NextList(t testing.TB, environment, reason string, add, lift []evidence.Restriction) []byte {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	current, err := r.Restrictions(ctx, environment)
@@ -25,7 +30,7 @@ func (r Registry) NextList(t testing.TB, environment, reason string, add, lift [
 	if current.Digest == "" {
 		issued = measured()
 	}
-	const approver = string(registry.RoleApprover)
+	const approver = string(evidence.RoleApprover)
 	next, err := current.Next(environments.EnvironmentURI(environment), reason, r.Keys.KeyID(approver), issued, add, lift)
 	if err != nil {
 		t.Fatal(err)
@@ -34,9 +39,9 @@ func (r Registry) NextList(t testing.TB, environment, reason string, add, lift [
 }
 
 // SignList signs a list with a named key.
-func (r Registry) SignList(t testing.TB, key string, l registry.RestrictionList) []byte {
+func (r Registry) SignList(t testing.TB, key string, l evidence.RestrictionList) []byte {
 	t.Helper()
-	statement, err := registry.NewRestrictionList(l)
+	statement, err := evidence.NewRestrictionList(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +53,7 @@ func (r Registry) SignList(t testing.TB, key string, l registry.RestrictionList)
 }
 
 // Restricting puts restrictions in force, or lifts them.
-func (r Registry) Restricting(t testing.TB, environment string, add, lift []registry.Restriction) registry.SignedRestrictions {
+func (r Registry) Restricting(t testing.TB, environment string, add, lift []evidence.Restriction) restriction.SignedRestrictions {
 	t.Helper()
 	signed, err := r.Restrict(context.WithoutCancel(t.Context()), environment, r.NextList(t, environment, "recalled by its vendor", add, lift))
 	if err != nil {
@@ -58,16 +63,16 @@ func (r Registry) Restricting(t testing.TB, environment string, add, lift []regi
 }
 
 // lists are the events of restriction lists, of all environments.
-func lists(t *testing.T, r Registry) []registry.Event {
+func lists(t *testing.T, r Registry) []history.Event {
 	t.Helper()
-	events, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventRestrict})
+	events, err := r.History(t.Context(), history.HistoryQuery{Kind: history.EventRestrict})
 	must(t, err)
 	return events
 }
 
 // SourceOf is a restriction of the sources of a release.
-func SourceOf(r registry.Release) []registry.Restriction {
-	return []registry.Restriction{{Kind: registry.RestrictSource, Digest: r.Sources}}
+func SourceOf(r artifact.Release) []evidence.Restriction {
+	return []evidence.Restriction{{Kind: evidence.RestrictSource, Digest: r.Sources}}
 }
 
 // testRestrict restricts the source of a head: it is no longer given or taken, until that is lifted.
@@ -75,7 +80,7 @@ func testRestrict(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
 	ctx := t.Context()
 	resolve := func(environment string) error {
-		_, err := r.Resolve(ctx, registry.ResolveQuery{Environment: environment, Model: Model, Node: Node("v3")})
+		_, err := r.Resolve(ctx, api.ResolveQuery{Environment: environment, Model: Model, Node: Node("v3")})
 		return err
 	}
 	before, err := r.Restrictions(ctx, "prod")
@@ -90,14 +95,14 @@ func testRestrict(t *testing.T, r Registry) {
 		}
 		refused(t, resolve(environment), registry.CodeNoEngine, "no-restriction of", "recalled by its vendor")
 	}
-	p, err := r.Promote(ctx, registry.PromoteRequest{Model: Model})
+	p, err := r.Promote(ctx, api.PromoteRequest{Model: Model})
 	refused(t, err, registry.CodePolicy, "would no longer accept it", "no-restriction of")
 	if p.Decision.Allowed() {
 		t.Error("the decision allows what is restricted")
 	}
 	next := r.Build(t, Build{Version: "1.1.0"})
 	r.Prove(t, next)
-	_, err = r.Promote(ctx, registry.PromoteRequest{Model: Model})
+	_, err = r.Promote(ctx, api.PromoteRequest{Model: Model})
 	refused(t, err, registry.CodePolicy, "no-restriction of")
 	headIs(t, r, "prod", release.Digest)
 	events := lists(t, r)
@@ -110,7 +115,7 @@ func testRestrict(t *testing.T, r Registry) {
 		t.Errorf("the list after the lift: %+v", lifted)
 	}
 	must(t, resolve("prod"))
-	_, err = r.Promote(ctx, registry.PromoteRequest{Model: Model})
+	_, err = r.Promote(ctx, api.PromoteRequest{Model: Model})
 	must(t, err)
 }
 
@@ -126,13 +131,13 @@ func testRestrictRefuses(t *testing.T, r Registry) {
 	_, err = r.Restrict(ctx, "prod", second)
 	must(t, err)
 	current := r.Restricting(t, "prod", SourceOf(release), nil)
-	list := func(edit func(l *registry.RestrictionList)) registry.RestrictionList {
+	list := func(edit func(l *evidence.RestrictionList)) evidence.RestrictionList {
 		l := current.List
 		l.Counter, l.Previous, l.Entries = 4, current.Digest, nil
 		edit(&l)
 		return l
 	}
-	lift := list(func(*registry.RestrictionList) {})
+	lift := list(func(*evidence.RestrictionList) {})
 	for _, c := range []struct {
 		name, environment string
 		bundle            []byte
@@ -141,23 +146,23 @@ func testRestrictRefuses(t *testing.T, r Registry) {
 		{"the first again", "prod", first, registry.CodeConflict},
 		{"the one that lifted again", "prod", second, registry.CodeConflict},
 		{"a fork", "prod",
-			r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter, l.Previous = 3, current.List.Previous })), registry.CodeConflict},
-		{"one is left out", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter = 5 })), registry.CodeConflict},
+			r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.Counter, l.Previous = 3, current.List.Previous })), registry.CodeConflict},
+		{"one is left out", "prod", r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.Counter = 5 })), registry.CodeConflict},
 		{"from the beginning",
-			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.Counter, l.Previous = 1, "" })), registry.CodeConflict},
+			"prod", r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.Counter, l.Previous = 1, "" })), registry.CodeConflict},
 		{"by a promoter", "prod", r.SignList(t, "promoter", lift), registry.CodeTrust},
 		{"by a builder", "prod", r.SignList(t, "builder", lift), registry.CodeTrust},
 		{"by a stranger", "prod", r.SignList(t, Stranger, lift), registry.CodeTrust},
 		{"of another environment",
-			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = "oci://local/staging/" })), registry.CodeTrust},
+			"prod", r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.ResourceURI = "oci://local/staging/" })), registry.CodeTrust},
 		{"of another registry",
-			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = "oci://other/prod/" })), registry.CodeTrust},
-		{"of a model", "prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.ResourceURI = prod + Model })), registry.CodeTrust},
+			"prod", r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.ResourceURI = "oci://other/prod/" })), registry.CodeTrust},
+		{"of a model", "prod", r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.ResourceURI = prod + Model })), registry.CodeTrust},
 		{"of prod, for staging", "staging", first, registry.CodeTrust},
 		{"from the future",
-			"prod", r.SignList(t, "approver", list(func(l *registry.RestrictionList) { l.IssuedOn = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC) })),
+			"prod", r.SignList(t, "approver", list(func(l *evidence.RestrictionList) { l.IssuedOn = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC) })),
 			registry.CodeTrust},
-		{"a quarantine", "prod", r.Bundle(t, "approver", registry.PredicateQuarantine, struct{}{}, release.Digest), registry.CodeTrust},
+		{"a quarantine", "prod", r.Bundle(t, "approver", evidence.PredicateQuarantine, struct{}{}, release.Digest), registry.CodeTrust},
 		{"no bundle", "prod", []byte("none"), registry.CodeTrust},
 		{"of no environment", "nowhere", first, registry.CodeNotFound},
 	} {
@@ -171,7 +176,7 @@ func testRestrictRefuses(t *testing.T, r Registry) {
 	if n := len(lists(t, r)); n != 3 {
 		t.Errorf("%d events, want one for each of three lists", n)
 	}
-	_, err = r.Resolve(ctx, registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")})
+	_, err = r.Resolve(ctx, api.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")})
 	refused(t, err, registry.CodeNoEngine, "no-restriction of")
 	if _, err := r.Restrictions(ctx, "nowhere"); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("restrictions of no environment: error %v", err)

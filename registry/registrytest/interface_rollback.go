@@ -5,16 +5,20 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 func testRollback(t *testing.T, r Registry) {
-	var releases []registry.Release
+	var releases []artifact.Release
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
 		releases = append(releases, r.Promoted(t, Build{Version: version, Salt: version}))
 	}
 	back := func(version string, from, to int) {
 		t.Helper()
-		p, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Version: version, Reason: "it is slow"})
+		p, err := r.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: Model, Version: version, Reason: "it is slow"})
 		must(t, err)
 		if p.Release != releases[to].Digest || p.Previous != releases[from].Digest || p.Version != releases[to].Version || !p.Decision.Allowed() {
 			t.Errorf("the rollback is %+v", p)
@@ -29,15 +33,15 @@ func testRollback(t *testing.T, r Registry) {
 	}
 	back("", 2, 1)
 	back("", 1, 0) // goes on from where it is
-	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "x"})
+	_, err := r.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: Model, Reason: "x"})
 	refused(t, err, registry.CodeNotFound, "no earlier head")
 	back("1.2.0", 0, 2)
 	back("1.0.0", 2, 0)
-	got := events(t, r, registry.EventRollback)
+	got := events(t, r, history.EventRollback)
 	if len(got) != 4 || got[0].Reason != "it is slow" || got[0].Previous != releases[2].Digest || got[0].Release != releases[1].Digest {
 		t.Errorf("history has %+v", got)
 	}
-	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil ||
+	if answer, err := r.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil ||
 		answer.Version != "1.0.0" {
 		t.Errorf("resolve after the rollback gives %+v, error %v", answer, err)
 	}
@@ -48,18 +52,18 @@ func testRollbackRefuses(t *testing.T, r Registry) {
 	first := r.Promoted(t, Build{})
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
 	built := r.Build(t, Build{Version: "1.2.0", Salt: "c"})
-	good := registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"}
+	good := api.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"}
 	for name, c := range map[string]struct {
 		code registry.Code
-		edit func(q *registry.RollbackRequest)
+		edit func(q *api.RollbackRequest)
 	}{
-		"never promoted": {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Version = built.Version }},
-		"never built":    {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Version = "9.9.9" }},
-		"already there":  {registry.CodeInvalid, func(q *registry.RollbackRequest) { q.Version = "1.1.0" }},
-		"no reason":      {registry.CodeInvalid, func(q *registry.RollbackRequest) { q.Reason = " " }},
-		"unprotected":    {registry.CodeInvalid, func(q *registry.RollbackRequest) { q.Environment = "staging" }},
-		"no environment": {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Environment = "moon" }},
-		"no model":       {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Model = "vision/letters" }},
+		"never promoted": {registry.CodeNotFound, func(q *api.RollbackRequest) { q.Version = built.Version }},
+		"never built":    {registry.CodeNotFound, func(q *api.RollbackRequest) { q.Version = "9.9.9" }},
+		"already there":  {registry.CodeInvalid, func(q *api.RollbackRequest) { q.Version = "1.1.0" }},
+		"no reason":      {registry.CodeInvalid, func(q *api.RollbackRequest) { q.Reason = " " }},
+		"unprotected":    {registry.CodeInvalid, func(q *api.RollbackRequest) { q.Environment = "staging" }},
+		"no environment": {registry.CodeNotFound, func(q *api.RollbackRequest) { q.Environment = "moon" }},
+		"no model":       {registry.CodeNotFound, func(q *api.RollbackRequest) { q.Model = "vision/letters" }},
 	} {
 		q := good
 		c.edit(&q)
@@ -67,7 +71,7 @@ func testRollbackRefuses(t *testing.T, r Registry) {
 			t.Errorf("%s: error %v, want %s", name, err, c.code)
 		}
 	}
-	r.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, struct{}{})
+	r.AttachTo(t, "prod", first, first.Engines[0].Digest, evidence.PredicateQuarantine, struct{}{})
 	_, err := r.Rollback(t.Context(), good)
 	refused(t, err, registry.CodePolicy, "quarantine")
 	if h := headIs(t, r, "prod", second.Digest); h.Hold != "" {
@@ -78,22 +82,22 @@ func testRollbackRefuses(t *testing.T, r Registry) {
 func testHoldOfRollback(t *testing.T, r Registry) {
 	r.Promoted(t, Build{})
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
-	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: "mended"}), registry.CodeNotFound, "not held")
-	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"})
+	refused(t, r.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: Model, Reason: "mended"}), registry.CodeNotFound, "not held")
+	_, err := r.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"})
 	must(t, err)
-	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	_, err = r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	refused(t, err, registry.CodePolicy, "held at 1.0.0: it is slow")
-	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: " "}), registry.CodeInvalid, "reason")
-	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "moon", Model: Model, Reason: "mended"}), registry.CodeNotFound)
-	refused(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: "vision/letters", Reason: "mended"}), registry.CodeNotFound)
-	release := registry.HoldRelease{Environment: "prod", Model: Model, Reason: "mended", Seen: new(string)}
+	refused(t, r.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: Model, Reason: " "}), registry.CodeInvalid, "reason")
+	refused(t, r.ReleaseHold(t.Context(), api.HoldRelease{Environment: "moon", Model: Model, Reason: "mended"}), registry.CodeNotFound)
+	refused(t, r.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: "vision/letters", Reason: "mended"}), registry.CodeNotFound)
+	release := api.HoldRelease{Environment: "prod", Model: Model, Reason: "mended", Seen: new(string)}
 	refused(t, r.ReleaseHold(t.Context(), release), registry.CodeConflict, "held for another reason than you saw: it is slow")
 	*release.Seen = "it is slow"
 	must(t, r.ReleaseHold(t.Context(), release))
-	if got := events(t, r, registry.EventHoldRelease); len(got) != 1 || got[0].Reason != "mended" {
+	if got := events(t, r, history.EventHoldRelease); len(got) != 1 || got[0].Reason != "mended" {
 		t.Errorf("history has %+v", got)
 	}
-	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	_, err = r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	must(t, err)
 	headIs(t, r, "prod", second.Digest)
 	chained(t, r)
@@ -115,33 +119,33 @@ func testSetHold(t *testing.T, r Registry) {
 		t.Errorf("the head is %+v, want it held with the last reason", h)
 	}
 	for _, dry := range []bool{true, false} {
-		_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, DryRun: dry})
+		_, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model, DryRun: dry})
 		refused(t, err, registry.CodePolicy, "held at 1.0.0: wait for night")
 	}
-	if p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0"}); err != nil || !p.Unchanged {
+	if p, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model, Ref: "1.0.0"}); err != nil || !p.Unchanged {
 		t.Errorf("promoting the head again gives %+v, error %v; want it to be there already", p, err)
 	}
-	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil ||
+	if answer, err := r.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil ||
 		answer.Version != "1.0.0" {
 		t.Errorf("resolve of a held head gives %+v, error %v", answer, err)
 	}
-	must(t, r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: "it is night"}))
-	if got := events(t, r, registry.EventHoldSet); len(got) != 2 || got[0].Reason != "wait" || got[0].Release != release.Digest {
+	must(t, r.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: Model, Reason: "it is night"}))
+	if got := events(t, r, history.EventHoldSet); len(got) != 2 || got[0].Reason != "wait" || got[0].Release != release.Digest {
 		t.Errorf("history has %+v, want both holds", got)
 	}
-	_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	_, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	must(t, err)
 	chained(t, r)
 }
 
 // A rollback says what it takes away, and a dry run says so and changes nothing.
 func testRollbackWarns(t *testing.T, r Registry) {
-	first := r.Promoted(t, Build{Engines: []registry.Engine{MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}})
+	first := r.Promoted(t, Build{Engines: []artifact.Engine{MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}})
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"}) // with an engine for v1
 	quantized := first.Engines[1]
-	r.AttachTo(t, "prod", first, quantized.Digest, registry.PredicateParity, Report(first, quantized, registry.VerdictFail))
+	r.AttachTo(t, "prod", first, quantized.Digest, evidence.PredicateParity, Report(first, quantized, evidence.VerdictFail))
 	node := Node("v2")
-	q := registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow", Node: &node, DryRun: true}
+	q := api.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow", Node: &node, DryRun: true}
 	for _, dry := range []bool{true, false} {
 		q.DryRun = dry
 		before, rows := headIs(t, r, "prod", second.Digest), len(events(t, r, ""))
@@ -153,14 +157,14 @@ func testRollbackWarns(t *testing.T, r Registry) {
 			t.Errorf("dry run %v: %+v warns of\n%s", dry, p, all)
 		}
 		was := second.Engines[0]
-		wantEqual(t, p.Nodes, []registry.NodeChange{{Node: "this node", From: was.Label(), FromEngine: was.Digest}})
+		wantEqual(t, p.Nodes, []api.NodeChange{{Node: "this node", From: was.Label(), FromEngine: was.Digest}})
 		if dry {
 			wantEqual(t, headIs(t, r, "prod", second.Digest), before)
 			wantEqual(t, len(events(t, r, "")), rows)
 		}
 	}
 	headIs(t, r, "prod", first.Digest)
-	if _, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+	if _, err := r.Resolve(t.Context(), api.ResolveQuery{Environment: "prod",
 		Model: Model, Node: node}); registry.CodeOf(err) != registry.CodeNoEngine {
 		t.Errorf("resolve after the rollback: error %v, want CodeNoEngine as it was warned of", err)
 	}

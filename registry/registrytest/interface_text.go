@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // testTexts expects that no text which others read is recorded with what they would not see
@@ -16,8 +18,8 @@ func testTexts(t *testing.T, r Registry) {
 	before := len(events(t, r, ""))
 	e := release.Engines[0]
 	attach := func(predicateType string, predicate any) error {
-		role, _ := registry.RoleFor(predicateType)
-		_, err := r.Attach(t.Context(), registry.Attachment{
+		role, _ := evidence.RoleFor(predicateType)
+		_, err := r.Attach(t.Context(), api.Attachment{
 			Environment: "prod", Model: Model, Release: release.Digest, Subject: e.Digest,
 			Bundle: r.Bundle(t, string(role), predicateType, predicate, e.Digest),
 		})
@@ -32,20 +34,20 @@ func testTexts(t *testing.T, r Registry) {
 		"no width":         "men\u200bded",
 		"too long":         strings.Repeat("x", registry.MaxText+1),
 	} {
-		_, rollback := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: reason})
-		failing := Report(release, e, registry.VerdictFail)
-		failing.Reasons = []registry.Reason{{Code: "limit_exceeded", Message: "fine"}, {Code: "limit_exceeded", Message: reason}}
+		_, rollback := r.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: Model, Reason: reason})
+		failing := Report(release, e, evidence.VerdictFail)
+		failing.Reasons = []evidence.Reason{{Code: "limit_exceeded", Message: "fine"}, {Code: "limit_exceeded", Message: reason}}
 		for verb, err := range map[string]error{
 			"rollback":       rollback,
 			"hold set":       r.SetHold(t.Context(), "prod", Model, reason),
-			"hold release":   r.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: Model, Reason: reason}),
+			"hold release":   r.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: Model, Reason: reason}),
 			"history accept": r.AcceptHistory(t.Context(), "prod", Model, reason),
-			"quarantine":     attach(registry.PredicateQuarantine, registry.Quarantine{Reason: reason}),
-			"approval": attach(registry.PredicateApproval, registry.Approval{
+			"quarantine":     attach(evidence.PredicateQuarantine, evidence.Quarantine{Reason: reason}),
+			"approval": attach(evidence.PredicateApproval, evidence.Approval{
 				ResourceURI: "oci://local/prod/" + Model, Comment: reason, ApprovedOn: measured()}),
-			"accepted line": attach(registry.PredicateApproval, registry.Approval{
+			"accepted line": attach(evidence.PredicateApproval, evidence.Approval{
 				ResourceURI: "oci://local/prod/" + Model, Comment: "fine", ApprovedOn: measured(), Accepts: []string{reason}}),
-			"failing report": attach(registry.PredicateParity, failing),
+			"failing report": attach(evidence.PredicateParity, failing),
 		} {
 			if !registry.HasCode(err, registry.CodeInvalid) || len(err.Error()) > 400 || strings.ContainsAny(err.Error(), "\n\r\x1b\u202e\u200b") {
 				t.Errorf("%s with %s: error %v, want invalid, on one line without what it is about", verb, name, err)

@@ -12,13 +12,15 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Keys signs and verifies evidence with keys in memory: an honest, small filling of
-// [registry.SignEvidence] and [registry.VerifyEvidence]. The keys are symmetric, which
+// [storage.SignEvidence] and [storage.VerifyEvidence]. The keys are symmetric, which
 // is all that tests need and costs next to nothing. Make them with [NewKeys].
 type Keys struct {
-	trust []registry.TrustEntry
+	trust []trust.TrustEntry
 	keys  map[string][]byte // by name
 }
 
@@ -27,18 +29,18 @@ const Stranger = "stranger"
 
 // RoleKeys is a trust list with one key for each role, named like the role, for all
 // resources of the registry "local".
-func RoleKeys() []registry.TrustEntry {
-	var entries []registry.TrustEntry
-	for _, role := range registry.Roles() {
-		entries = append(entries, registry.TrustEntry{Key: string(role), Roles: []registry.Role{role}, Resources: []string{"oci://local/"}})
+func RoleKeys() []trust.TrustEntry {
+	var entries []trust.TrustEntry
+	for _, role := range evidence.Roles() {
+		entries = append(entries, trust.TrustEntry{Key: string(role), Roles: []evidence.Role{role}, Resources: []string{"oci://local/"}})
 	}
 	return entries
 }
 
 // NewKeys makes a key for every name in the trust list, and one for a [Stranger].
-func NewKeys(trust []registry.TrustEntry) *Keys {
-	k := &Keys{trust: trust, keys: make(map[string][]byte)}
-	for _, e := range append(slices.Clone(trust), registry.TrustEntry{Key: Stranger}) {
+func NewKeys(trustEntries []trust.TrustEntry) *Keys {
+	k := &Keys{trust: trustEntries, keys: make(map[string][]byte)}
+	for _, e := range append(slices.Clone(trustEntries), trust.TrustEntry{Key: Stranger}) {
 		k.keys[e.Key] = []byte(rand.Text())
 	}
 	return k
@@ -81,8 +83,8 @@ const (
 	inTotoType      = "application/vnd.in-toto+json"
 )
 
-// Sign signs with the key that is named like the role. It is a [registry.SignEvidence].
-func (k *Keys) Sign(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+// Sign signs with the key that is named like the role. It is a [storage.SignEvidence].
+func (k *Keys) Sign(ctx context.Context, role evidence.Role, statement []byte) ([]byte, error) {
 	return k.SignAs(ctx, string(role), statement)
 }
 
@@ -104,22 +106,22 @@ func (k *Keys) SignAs(ctx context.Context, name string, statement []byte) ([]byt
 }
 
 // Retrust replaces the trust list. Do not call it at the same time as other methods.
-func (k *Keys) Retrust(trust []registry.TrustEntry) { k.trust = trust }
+func (k *Keys) Retrust(trust []trust.TrustEntry) { k.trust = trust }
 
 // KeyID is the identifier of a named key, as claims name their signer.
 func (k *Keys) KeyID(name string) string { return keyID(k.keys[name]) }
 
-// Verify returns a claim for a statement that a trusted key signed. It is a [registry.VerifyEvidence].
-func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+// Verify returns a claim for a statement that a trusted key signed. It is a [storage.VerifyEvidence].
+func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Claim{}, err
+		return evidence.Claim{}, err
 	}
 	var b signedBundle
 	if err := json.Unmarshal(bundle, &b); err != nil || b.MediaType != bundleMediaType ||
 		len(b.Envelope.Signatures) != 1 || b.Envelope.PayloadType != inTotoType {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "the bundle is none")
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "the bundle is none")
 	}
-	var c registry.Claim
+	var c evidence.Claim
 	for _, e := range k.trust {
 		key := k.keys[e.Key]
 		covers := func(prefix string) bool { return strings.HasPrefix(resource, prefix) }
@@ -133,10 +135,10 @@ func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (regi
 		c.Window = c.Window.Intersect(e.Window)
 	}
 	if c.Signer == "" {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "no key that is trusted for %s signed the bundle", resource)
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "no key that is trusted for %s signed the bundle", resource)
 	}
 	if err := registry.DecodeSigned(b.Envelope.Payload, &c.Statement); err != nil {
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "the payload of the bundle is no statement")
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "the payload of the bundle is no statement")
 	}
 	return c, nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // testModelPage walks over models page by page.
@@ -45,7 +45,7 @@ func testModelPage(t *testing.T, store Store) {
 func testTagPage(t *testing.T, store Store) {
 	const repository, kind = "staging/a", "application/vnd.example.release"
 	for i := range 9 {
-		m := registry.Manifest{Digest: d(fmt.Sprint(i)), MediaType: "application/vnd.oci.image.index.v1+json", Size: 1}
+		m := storage.Manifest{Digest: d(fmt.Sprint(i)), MediaType: "application/vnd.oci.image.index.v1+json", Size: 1}
 		if i%3 > 0 {
 			m.Derived.ArtifactType = kind
 		}
@@ -55,13 +55,13 @@ func testTagPage(t *testing.T, store Store) {
 		}
 	}
 	must(t, store.SetTag(t.Context(), repository, "A", d("1")))
-	var want []registry.Tagged
+	var want []storage.Tagged
 	for _, i := range []int{1, 2, 4, 5, 7, 8} {
-		want = append(want, registry.Tagged{Tag: fmt.Sprintf("v%d", i), Digest: d(fmt.Sprint(i))})
+		want = append(want, storage.Tagged{Tag: fmt.Sprintf("v%d", i), Digest: d(fmt.Sprint(i))})
 	}
-	want = append([]registry.Tagged{{Tag: "A", Digest: d("1")}}, want...)
+	want = append([]storage.Tagged{{Tag: "A", Digest: d("1")}}, want...)
 	for _, limit := range []int{1, 2, 7, 100} {
-		var got []registry.Tagged
+		var got []storage.Tagged
 		for after := ""; ; after = got[len(got)-1].Tag {
 			page, err := store.TagPage(t.Context(), repository, kind, after, limit)
 			must(t, err)

@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // NodeReporting is a registry that takes reports of nodes, which count for an hour.
 type NodeReporting struct {
 	Registry
-	Nodes registry.NodeReporter
+	Nodes storage.NodeReporter
 	// Pass moves the clock by which reports expire; nil if a test cannot.
 	Pass func(time.Duration)
 }
 
-// TestNodeReporter is the contract of [registry.NodeReporter].
+// TestNodeReporter is the contract of [storage.NodeReporter].
 func TestNodeReporter(t *testing.T, open func(t *testing.T) NodeReporting) {
 	for name, test := range map[string]func(*testing.T, NodeReporting){
 		"report and list":         testNodeReported,
@@ -33,14 +35,14 @@ func TestNodeReporter(t *testing.T, open func(t *testing.T) NodeReporting) {
 }
 
 // nodeReport says that a node has the first engine of a release in prod.
-func nodeReport(r registry.Release, node string) registry.NodeReport {
-	return registry.NodeReport{Node: node, NodeType: "g6.xlarge", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest}
+func nodeReport(r artifact.Release, node string) storage.NodeReport {
+	return storage.NodeReport{Node: node, NodeType: "g6.xlarge", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest}
 }
 
 // reported lists the nodes of an environment, each with the version that it has.
 func (n NodeReporting) reported(t *testing.T, environment, model string) (names []string) {
 	t.Helper()
-	all, err := registry.AllNodeReports(t.Context(), n.Nodes, environment, model)
+	all, err := storage.AllNodeReports(t.Context(), n.Nodes, environment, model)
 	must(t, err)
 	for _, r := range all {
 		names = append(names, r.Node+" "+r.Version)
@@ -70,7 +72,7 @@ func testNodeReported(t *testing.T, n NodeReporting) {
 func testNodeReportReplaced(t *testing.T, n NodeReporting) {
 	t.Helper()
 	first, second := n.Promoted(t, Build{}), n.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
-	for _, r := range []registry.Release{first, second, second} {
+	for _, r := range []artifact.Release{first, second, second} {
 		_, err := n.Nodes.ReportNode(t.Context(), nodeReport(r, "edge-7"))
 		must(t, err)
 	}
@@ -104,20 +106,20 @@ func testNodeReportRefused(t *testing.T, n NodeReporting) {
 	t.Helper()
 	r := n.Promoted(t, Build{})
 	for name, c := range map[string]struct {
-		edit func(*registry.NodeReport)
+		edit func(*storage.NodeReport)
 		code registry.Code
 	}{
-		"no name":                  {func(x *registry.NodeReport) { x.Node = "" }, registry.CodeInvalid},
-		"a name of another line":   {func(x *registry.NodeReport) { x.Node = "a\nb" }, registry.CodeInvalid},
-		"a name with a slash":      {func(x *registry.NodeReport) { x.Node = "a/b" }, registry.CodeInvalid},
-		"a name that is too long":  {func(x *registry.NodeReport) { x.Node = strings.Repeat("a", 254) }, registry.CodeInvalid},
-		"a node type with a space": {func(x *registry.NodeReport) { x.NodeType = "g6 xlarge" }, registry.CodeInvalid},
-		"a machine of spaces":      {func(x *registry.NodeReport) { x.Machine = strings.Repeat(" ", 64) }, registry.CodeInvalid},
-		"a short machine":          {func(x *registry.NodeReport) { x.Machine = "ab" }, registry.CodeInvalid},
-		"no engine":                {func(x *registry.NodeReport) { x.Engine = "" }, registry.CodeInvalid},
-		"another engine":           {func(x *registry.NodeReport) { x.Engine = r.Digest }, registry.CodeNotFound},
-		"an unknown release":       {func(x *registry.NodeReport) { x.Release = "sha256:" + registry.Digest(strings.Repeat("0", 64)) }, registry.CodeNotFound},
-		"an unknown environment":   {func(x *registry.NodeReport) { x.Environment = "nowhere" }, registry.CodeNotFound},
+		"no name":                  {func(x *storage.NodeReport) { x.Node = "" }, registry.CodeInvalid},
+		"a name of another line":   {func(x *storage.NodeReport) { x.Node = "a\nb" }, registry.CodeInvalid},
+		"a name with a slash":      {func(x *storage.NodeReport) { x.Node = "a/b" }, registry.CodeInvalid},
+		"a name that is too long":  {func(x *storage.NodeReport) { x.Node = strings.Repeat("a", 254) }, registry.CodeInvalid},
+		"a node type with a space": {func(x *storage.NodeReport) { x.NodeType = "g6 xlarge" }, registry.CodeInvalid},
+		"a machine of spaces":      {func(x *storage.NodeReport) { x.Machine = strings.Repeat(" ", 64) }, registry.CodeInvalid},
+		"a short machine":          {func(x *storage.NodeReport) { x.Machine = "ab" }, registry.CodeInvalid},
+		"no engine":                {func(x *storage.NodeReport) { x.Engine = "" }, registry.CodeInvalid},
+		"another engine":           {func(x *storage.NodeReport) { x.Engine = r.Digest }, registry.CodeNotFound},
+		"an unknown release":       {func(x *storage.NodeReport) { x.Release = "sha256:" + registry.Digest(strings.Repeat("0", 64)) }, registry.CodeNotFound},
+		"an unknown environment":   {func(x *storage.NodeReport) { x.Environment = "nowhere" }, registry.CodeNotFound},
 	} {
 		x := nodeReport(r, "edge-7")
 		c.edit(&x)

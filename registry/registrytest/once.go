@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestLeases is the contract of [registry.Leases].
-func TestLeases(t *testing.T, open Clocked[registry.Leases]) {
+// TestLeases is the contract of [storage.Leases].
+func TestLeases(t *testing.T, open Clocked[storage.Leases]) {
 	t.Run("one holder", func(t *testing.T) {
 		t.Parallel()
 		leases, pass := open(t)
@@ -58,9 +59,9 @@ func TestLeases(t *testing.T, open Clocked[registry.Leases]) {
 	})
 }
 
-// TestIdempotency is the contract of [registry.Idempotency].
-func TestIdempotency(t *testing.T, open Clocked[registry.Idempotency]) {
-	for name, test := range map[string]func(*testing.T, registry.Idempotency, func(time.Duration)){
+// TestIdempotency is the contract of [storage.Idempotency].
+func TestIdempotency(t *testing.T, open Clocked[storage.Idempotency]) {
+	for name, test := range map[string]func(*testing.T, storage.Idempotency, func(time.Duration)){
 		"answer": testAnswerIsKept, "no body": testAnswerWithoutBody, "renew and free": testClaimsEnd, "many": testAnswersAreBounded, "race": testClaimsRace,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,23 +73,23 @@ func TestIdempotency(t *testing.T, open Clocked[registry.Idempotency]) {
 }
 
 // claim is a claim on one key for one request.
-func claim(claimant string) registry.KeyClaim {
-	return registry.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Lasting: time.Minute}
+func claim(claimant string) storage.KeyClaim {
+	return storage.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Lasting: time.Minute}
 }
 
 // wantClaimed wants a claim to succeed.
-func wantClaimed(t *testing.T, db registry.Idempotency, c registry.KeyClaim) {
+func wantClaimed(t *testing.T, db storage.Idempotency, c storage.KeyClaim) {
 	t.Helper()
 	kept, err := db.ClaimKey(t.Context(), c)
 	must(t, err)
-	wantEqual(t, kept, (*registry.KeptAnswer)(nil))
+	wantEqual(t, kept, (*storage.KeptAnswer)(nil))
 }
 
-func keptAnswer() registry.KeptAnswer {
-	return registry.KeptAnswer{Status: 201, Type: "application/json", Body: []byte("{\x00\xff}")}
+func keptAnswer() storage.KeptAnswer {
+	return storage.KeptAnswer{Status: 201, Type: "application/json", Body: []byte("{\x00\xff}")}
 }
 
-func testAnswerIsKept(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {
+func testAnswerIsKept(t *testing.T, db storage.Idempotency, pass func(time.Duration)) {
 	wantClaimed(t, db, claim("one"))
 	_, err := db.ClaimKey(t.Context(), claim("two"))
 	wantCode(t, err, registry.CodeConflict)
@@ -102,9 +103,9 @@ func testAnswerIsKept(t *testing.T, db registry.Idempotency, pass func(time.Dura
 	other.Request = d("another request")
 	_, err = db.ClaimKey(t.Context(), other)
 	wantCode(t, err, registry.CodeInvalid)
-	for _, edit := range []func(c *registry.KeyClaim){
-		func(c *registry.KeyClaim) { c.Principal = "token:other" }, func(c *registry.KeyClaim) { c.Key = "K" },
-		func(*registry.KeyClaim) { pass(time.Minute) },
+	for _, edit := range []func(c *storage.KeyClaim){
+		func(c *storage.KeyClaim) { c.Principal = "token:other" }, func(c *storage.KeyClaim) { c.Key = "K" },
+		func(*storage.KeyClaim) { pass(time.Minute) },
 	} {
 		c := claim("five")
 		edit(&c)
@@ -112,23 +113,23 @@ func testAnswerIsKept(t *testing.T, db registry.Idempotency, pass func(time.Dura
 	}
 }
 
-func testAnswerWithoutBody(t *testing.T, db registry.Idempotency, _ func(time.Duration)) {
+func testAnswerWithoutBody(t *testing.T, db storage.Idempotency, _ func(time.Duration)) {
 	wantClaimed(t, db, claim("one"))
-	must(t, db.SaveAnswer(t.Context(), claim("one"), registry.KeptAnswer{Status: 204}))
+	must(t, db.SaveAnswer(t.Context(), claim("one"), storage.KeptAnswer{Status: 204}))
 	kept, err := db.ClaimKey(t.Context(), claim("two"))
 	must(t, err)
 	wantEqual(t, []any{kept.Status, kept.Type, len(kept.Body)}, []any{204, "", 0})
 }
 
 // Of many answers, or of large ones, the newest of each principal are kept.
-func testAnswersAreBounded(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {
+func testAnswersAreBounded(t *testing.T, db storage.Idempotency, pass func(time.Duration)) {
 	save := func(principal, key string, size int) {
 		t.Helper()
 		pass(time.Millisecond)
 		c := claim("one")
 		c.Principal, c.Key = principal, key
 		wantClaimed(t, db, c)
-		must(t, db.SaveAnswer(t.Context(), c, registry.KeptAnswer{Status: 201, Type: "x", Body: make([]byte, size)}))
+		must(t, db.SaveAnswer(t.Context(), c, storage.KeptAnswer{Status: 201, Type: "x", Body: make([]byte, size)}))
 	}
 	wantKept := func(principal, key string, want bool) {
 		t.Helper()
@@ -139,20 +140,20 @@ func testAnswersAreBounded(t *testing.T, db registry.Idempotency, pass func(time
 		wantEqual(t, kept != nil, want)
 	}
 	save("other", "k", 1)
-	for n := range registry.MaxKeptAnswers + 1 {
+	for n := range storage.MaxKeptAnswers + 1 {
 		save("many", fmt.Sprint(n), 1)
 	}
 	wantKept("many", "1", true)
 	wantKept("many", "0", false)
 	for _, key := range []string{"first", "second", "third"} {
-		save("large", key, registry.MaxKeptAnswerBytes/2)
+		save("large", key, storage.MaxKeptAnswerBytes/2)
 	}
 	wantKept("large", "second", true)
 	wantKept("large", "first", false)
 	wantKept("other", "k", true)
 }
 
-func testClaimsEnd(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {
+func testClaimsEnd(t *testing.T, db storage.Idempotency, pass func(time.Duration)) {
 	must(t, db.FreeKey(t.Context(), claim("nobody")))
 	wantClaimed(t, db, claim("one"))
 	must(t, db.FreeKey(t.Context(), claim("two"))) // another's
@@ -177,7 +178,7 @@ func testClaimsEnd(t *testing.T, db registry.Idempotency, pass func(time.Duratio
 	wantEqual(t, *kept, keptAnswer())
 }
 
-func testClaimsRace(t *testing.T, db registry.Idempotency, _ func(time.Duration)) {
+func testClaimsRace(t *testing.T, db storage.Idempotency, _ func(time.Duration)) {
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 16 {

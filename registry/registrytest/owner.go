@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Owned is content that always belongs to the catalog, and has one collector.
@@ -16,7 +17,7 @@ type Owned struct{}
 func (Owned) OwnsContent(ctx context.Context) (int64, error) { return 1, ctx.Err() }
 
 // LockCollection does not wait.
-func (o Owned) LockCollection(ctx context.Context) (registry.CollectionSession, error) {
+func (o Owned) LockCollection(ctx context.Context) (storage.CollectionSession, error) {
 	return o, ctx.Err()
 }
 
@@ -26,11 +27,11 @@ func (Owned) Held(ctx context.Context) error { return ctx.Err() }
 // Release does nothing.
 func (Owned) Release() {}
 
-// TestContentMarks is the contract of [registry.ContentMarks] over one place that has no
+// TestContentMarks is the contract of [storage.ContentMarks] over one place that has no
 // mark yet, as several processes open it.
-func TestContentMarks(t *testing.T, open func(t *testing.T) func() registry.ContentMarks) {
-	mark := func(catalog string, epoch int64) registry.ContentMark {
-		return registry.ContentMark{Version: registry.ContentMarkVersion, Catalog: catalog,
+func TestContentMarks(t *testing.T, open func(t *testing.T) func() storage.ContentMarks) {
+	mark := func(catalog string, epoch int64) storage.ContentMark {
+		return storage.ContentMark{Version: storage.ContentMarkVersion, Catalog: catalog,
 			Instance: "here", Epoch: epoch, Since: dusk(), Previous: []string{"before"}}
 	}
 	t.Run("made once, changed by its tag", func(t *testing.T) {
@@ -105,11 +106,11 @@ func race(times int, do func(n int) error) []error {
 
 // Identified is a catalog that knows who it is.
 type Identified interface {
-	registry.CatalogIdentities
-	registry.CollectionLock
+	storage.CatalogIdentities
+	storage.CollectionLock
 }
 
-// TestIdentity is the contract of [registry.CatalogIdentities] and [registry.CollectionLock].
+// TestIdentity is the contract of [storage.CatalogIdentities] and [storage.CollectionLock].
 // open returns a new catalog, as several processes open it.
 func TestIdentity(t *testing.T, open func(t *testing.T) func() Identified) {
 	t.Run("identity", func(t *testing.T) {
@@ -170,8 +171,8 @@ func TestIdentity(t *testing.T, open func(t *testing.T) func() Identified) {
 	})
 }
 
-// TestReplicaPlace is the contract of [registry.ReplicaPlace] over a place without marks.
-func TestReplicaPlace(t *testing.T, place registry.ReplicaPlace) {
+// TestReplicaPlace is the contract of [storage.ReplicaPlace] over a place without marks.
+func TestReplicaPlace(t *testing.T, place storage.ReplicaPlace) {
 	want := func(name string, want time.Time) {
 		t.Helper()
 		got, err := place.ReplicaMark(t.Context(), name)

@@ -5,19 +5,21 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-// TestPromotionChecker is the contract of [registry.PromotionChecker]. open returns one for a registry with the
+// TestPromotionChecker is the contract of [api.PromotionChecker]. open returns one for a registry with the
 // environments of [Chain].
-func TestPromotionChecker(t *testing.T, open func(t *testing.T) (Registry, registry.PromotionChecker)) {
+func TestPromotionChecker(t *testing.T, open func(t *testing.T) (Registry, api.PromotionChecker)) {
 	t.Run("decides", func(t *testing.T) { t.Parallel(); decides(t, open) })
 	t.Run("refuses", func(t *testing.T) { t.Parallel(); refusesQueries(t, open) })
 }
 
-func decides(t *testing.T, open func(t *testing.T) (Registry, registry.PromotionChecker)) {
+func decides(t *testing.T, open func(t *testing.T) (Registry, api.PromotionChecker)) {
 	r, checker := open(t)
 	release := r.Build(t, Build{})
-	ask := func(when string, q registry.PromotionQuery, allowed, unchanged bool) {
+	ask := func(when string, q api.PromotionQuery, allowed, unchanged bool) {
 		t.Helper()
 		q.Model, q.Environment = Model, "prod"
 		got, err := checker.PromotionCheck(t.Context(), q)
@@ -34,48 +36,48 @@ func decides(t *testing.T, open func(t *testing.T) (Registry, registry.Promotion
 			}
 		}
 	}
-	byVersion, byDigest := registry.PromotionQuery{Version: "1.0.0"}, registry.PromotionQuery{Digest: release.Digest}
+	byVersion, byDigest := api.PromotionQuery{Version: "1.0.0"}, api.PromotionQuery{Digest: release.Digest}
 	ask("without evidence", byVersion, false, false)
 	ask("without evidence", byDigest, false, false)
 	r.Prove(t, release)
 	ask("proven", byVersion, true, false)
-	ask("proven", registry.PromotionQuery{Version: "1.0.0", Digest: release.Digest}, true, false)
+	ask("proven", api.PromotionQuery{Version: "1.0.0", Digest: release.Digest}, true, false)
 	if heads, err := r.Heads(t.Context(), "prod", Model); err != nil || len(heads) != 0 {
 		t.Errorf("got the heads %+v and %v after questions, want none", heads, err)
 	}
-	_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	_, err := r.Promote(t.Context(), api.PromoteRequest{Model: Model})
 	must(t, err)
 	ask("promoted", byDigest, true, true)
-	r.AttachTo(t, "staging", release, release.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "it crashes"})
+	r.AttachTo(t, "staging", release, release.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "it crashes"})
 	ask("in quarantine", byVersion, false, true)
 }
 
 // refusesQueries: what cannot be decided is an error, and its answer allows nothing.
-func refusesQueries(t *testing.T, open func(t *testing.T) (Registry, registry.PromotionChecker)) {
+func refusesQueries(t *testing.T, open func(t *testing.T) (Registry, api.PromotionChecker)) {
 	r, checker := open(t)
 	first := r.Promoted(t, Build{})
 	second := r.Build(t, Build{Version: "1.1.0", Salt: "b"})
 	for name, c := range map[string]struct {
-		query registry.PromotionQuery
+		query api.PromotionQuery
 		code  registry.Code
 	}{
-		"no release":        {registry.PromotionQuery{Model: Model, Environment: "prod"}, registry.CodeInvalid},
-		"no environment":    {registry.PromotionQuery{Model: Model, Version: "1.0.0"}, registry.CodeInvalid},
-		"no tag":            {registry.PromotionQuery{Model: Model, Environment: "prod", Version: "a b"}, registry.CodeInvalid},
-		"no digest":         {registry.PromotionQuery{Model: Model, Environment: "prod", Digest: "sha256:0"}, registry.CodeInvalid},
-		"where builds go":   {registry.PromotionQuery{Model: Model, Environment: "staging", Version: "1.0.0"}, registry.CodeInvalid},
-		"another chain":     {registry.PromotionQuery{Model: Model, Environment: "elsewhere", Version: "1.0.0"}, registry.CodeNotFound},
-		"an unknown tag":    {registry.PromotionQuery{Model: Model, Environment: "prod", Version: "9.9.9"}, registry.CodeNotFound},
-		"an unknown digest": {registry.PromotionQuery{Model: Model, Environment: "prod", Digest: d("nothing")}, registry.CodeNotFound},
-		"an unknown model":  {registry.PromotionQuery{Model: "vision/letters", Environment: "prod", Version: "1.0.0"}, registry.CodeNotFound},
-		"two releases":      {registry.PromotionQuery{Model: Model, Environment: "prod", Version: "1.0.0", Digest: second.Digest}, registry.CodeConflict},
+		"no release":        {api.PromotionQuery{Model: Model, Environment: "prod"}, registry.CodeInvalid},
+		"no environment":    {api.PromotionQuery{Model: Model, Version: "1.0.0"}, registry.CodeInvalid},
+		"no tag":            {api.PromotionQuery{Model: Model, Environment: "prod", Version: "a b"}, registry.CodeInvalid},
+		"no digest":         {api.PromotionQuery{Model: Model, Environment: "prod", Digest: "sha256:0"}, registry.CodeInvalid},
+		"where builds go":   {api.PromotionQuery{Model: Model, Environment: "staging", Version: "1.0.0"}, registry.CodeInvalid},
+		"another chain":     {api.PromotionQuery{Model: Model, Environment: "elsewhere", Version: "1.0.0"}, registry.CodeNotFound},
+		"an unknown tag":    {api.PromotionQuery{Model: Model, Environment: "prod", Version: "9.9.9"}, registry.CodeNotFound},
+		"an unknown digest": {api.PromotionQuery{Model: Model, Environment: "prod", Digest: d("nothing")}, registry.CodeNotFound},
+		"an unknown model":  {api.PromotionQuery{Model: "vision/letters", Environment: "prod", Version: "1.0.0"}, registry.CodeNotFound},
+		"two releases":      {api.PromotionQuery{Model: Model, Environment: "prod", Version: "1.0.0", Digest: second.Digest}, registry.CodeConflict},
 	} {
 		got, err := checker.PromotionCheck(t.Context(), c.query)
 		if !registry.HasCode(err, c.code) || got.Allowed {
 			t.Errorf("%s: got %+v and %v, want the code %s", name, got, err, c.code)
 		}
 	}
-	got, err := checker.PromotionCheck(t.Context(), registry.PromotionQuery{Model: Model, Environment: "prod", Digest: first.Digest})
+	got, err := checker.PromotionCheck(t.Context(), api.PromotionQuery{Model: Model, Environment: "prod", Digest: first.Digest})
 	if err != nil || got.Digest != first.Digest {
 		t.Errorf("got %+v and %v after the head of staging moved, want an answer about %s", got, err, first.Digest)
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestRefs is the contract of [registry.RepositoryRecords].
-func TestRefs(t *testing.T, open func(t *testing.T) registry.RepositoryRecords) {
-	for name, test := range map[string]func(*testing.T, registry.RepositoryRecords){
+// TestRefs is the contract of [storage.RepositoryRecords].
+func TestRefs(t *testing.T, open func(t *testing.T) storage.RepositoryRecords) {
+	for name, test := range map[string]func(*testing.T, storage.RepositoryRecords){
 		"members":                      testMembers,
 		"manifests":                    testManifests,
 		"referrers":                    testReferrers,
@@ -38,8 +39,8 @@ func TestRefs(t *testing.T, open func(t *testing.T) registry.RepositoryRecords) 
 }
 
 // record is a manifest with everything set.
-func record(name, subject string) registry.Manifest {
-	m := registry.Manifest{Digest: d(name), MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(name))}
+func record(name, subject string) storage.Manifest {
+	m := storage.Manifest{Digest: d(name), MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(name))}
 	m.Derived.ArtifactType = "application/vnd.test"
 	m.Derived.Annotations = map[string]string{"name": name, "quote": `"<&'` + "\u2028"}
 	if subject != "" {
@@ -55,7 +56,7 @@ func wantEqual(t *testing.T, got, want any) {
 	}
 }
 
-func testMembers(t *testing.T, refs registry.RepositoryRecords) {
+func testMembers(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
 	_, err := refs.Blob(ctx, "staging/a", d("blob"))
 	wantCode(t, err, registry.CodeNotFound)
@@ -71,7 +72,7 @@ func testMembers(t *testing.T, refs registry.RepositoryRecords) {
 	}
 }
 
-func testManifests(t *testing.T, refs registry.RepositoryRecords) {
+func testManifests(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
 	_, err := refs.Manifest(ctx, "staging/a", d("m"))
 	wantCode(t, err, registry.CodeNotFound)
@@ -85,7 +86,7 @@ func testManifests(t *testing.T, refs registry.RepositoryRecords) {
 	wantCode(t, err, registry.CodeNotFound)
 
 	// Again: the derived part is replaced, the facts stay.
-	again := registry.Manifest{Digest: d("m"), MediaType: "text/plain", Size: 1, Pusher: "token:other"}
+	again := storage.Manifest{Digest: d("m"), MediaType: "text/plain", Size: 1, Pusher: "token:other"}
 	must(t, refs.PutManifest(ctx, "staging/a", again))
 	again.MediaType, again.Size, again.Pusher = first.MediaType, first.Size, first.Pusher
 	got, err = refs.Manifest(ctx, "staging/a", d("m"))
@@ -105,9 +106,9 @@ func testManifests(t *testing.T, refs registry.RepositoryRecords) {
 	wantEqual(t, got, want)
 }
 
-func testReferrers(t *testing.T, refs registry.RepositoryRecords) {
+func testReferrers(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
-	var want []registry.Manifest
+	var want []storage.Manifest
 	for i := range 5 {
 		m := record(fmt.Sprint("referrer ", i), "subject")
 		must(t, refs.PutManifest(ctx, "staging/a", m))
@@ -119,7 +120,7 @@ func testReferrers(t *testing.T, refs registry.RepositoryRecords) {
 	must(t, refs.PutManifest(ctx, "staging/a", record("of nothing", "")))
 	must(t, refs.PutManifest(ctx, "staging/a", record("of another subject", "else")))
 	must(t, refs.PutManifest(ctx, "staging/b", record("in another repository", "subject")))
-	byDigest := func(a, b registry.Manifest) int { return cmpStrings(a.Digest, b.Digest) }
+	byDigest := func(a, b storage.Manifest) int { return cmpStrings(a.Digest, b.Digest) }
 	slices.SortFunc(want, byDigest)
 
 	got, err := refs.Referrers(ctx, "staging/a", d("subject"), "application/vnd.test", "")
@@ -141,9 +142,9 @@ func testReferrers(t *testing.T, refs registry.RepositoryRecords) {
 }
 
 // Referrers count for who pushed them first, whatever was pushed again by whom.
-func testReferrerCounts(t *testing.T, refs registry.RepositoryRecords) {
+func testReferrerCounts(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
-	counts, ok := refs.(registry.ReferrerCounts)
+	counts, ok := refs.(storage.ReferrerCounts)
 	if !ok {
 		t.Fatalf("%T counts no referrers", refs)
 	}
@@ -172,32 +173,32 @@ func testReferrerCounts(t *testing.T, refs registry.RepositoryRecords) {
 
 // A page has few long annotations and any number of short ones; all pages have every referrer
 // once, by digest.
-func testReferrerPages(t *testing.T, refs registry.RepositoryRecords) {
-	var want []registry.Manifest
+func testReferrerPages(t *testing.T, refs storage.RepositoryRecords) {
+	var want []storage.Manifest
 	for i := range 230 {
 		m := record(fmt.Sprint(i), "subject")
 		if i < 7 {
-			m.Derived.Annotations["long"] = strings.Repeat("x", registry.ReferrerPage/2)
+			m.Derived.Annotations["long"] = strings.Repeat("x", storage.ReferrerPage/2)
 		}
 		must(t, refs.PutManifest(t.Context(), "staging/a", m))
 		want = append(want, m)
 	}
-	slices.SortFunc(want, func(a, b registry.Manifest) int { return cmpStrings(a.Digest, b.Digest) })
-	wantEqual(t, collect(t, registry.AllReferrers(t.Context(), refs, "staging/a", d("subject"), "")), want)
-	wantEqual(t, len(collect(t, registry.AllReferrers(t.Context(), refs, "staging/a", d("subject"), "other"))), 0)
+	slices.SortFunc(want, func(a, b storage.Manifest) int { return cmpStrings(a.Digest, b.Digest) })
+	wantEqual(t, collect(t, storage.AllReferrers(t.Context(), refs, "staging/a", d("subject"), "")), want)
+	wantEqual(t, len(collect(t, storage.AllReferrers(t.Context(), refs, "staging/a", d("subject"), "other"))), 0)
 }
 
 // allManifests records enough manifests for several pages of any implementation.
-func allManifests(t *testing.T, refs registry.RepositoryRecords) []registry.RepositoryManifest {
+func allManifests(t *testing.T, refs storage.RepositoryRecords) []storage.RepositoryManifest {
 	t.Helper()
-	var all []registry.RepositoryManifest
+	var all []storage.RepositoryManifest
 	for i := range 230 {
 		repository := []string{"prod/b", "staging/a", "staging/b"}[i%3]
 		m := record(fmt.Sprint(i), "")
 		must(t, refs.PutManifest(t.Context(), repository, m))
-		all = append(all, registry.RepositoryManifest{Repository: repository, Manifest: m})
+		all = append(all, storage.RepositoryManifest{Repository: repository, Manifest: m})
 	}
-	slices.SortFunc(all, func(a, b registry.RepositoryManifest) int {
+	slices.SortFunc(all, func(a, b storage.RepositoryManifest) int {
 		if c := cmpStrings(a.Repository, b.Repository); c != 0 {
 			return c
 		}
@@ -206,19 +207,19 @@ func allManifests(t *testing.T, refs registry.RepositoryRecords) []registry.Repo
 	return all
 }
 
-func testAllManifests(t *testing.T, refs registry.RepositoryRecords) {
+func testAllManifests(t *testing.T, refs storage.RepositoryRecords) {
 	wantEqual(t, len(collect(t, refs.AllManifests(t.Context()))), 0)
 	want := allManifests(t, refs)
 	wantEqual(t, collect(t, refs.AllManifests(t.Context())), want)
 }
 
 // Reindex records every manifest anew while it lists them.
-func testAllManifestsWrites(t *testing.T, refs registry.RepositoryRecords) {
-	var want []registry.RepositoryManifest
+func testAllManifestsWrites(t *testing.T, refs storage.RepositoryRecords) {
+	var want []storage.RepositoryManifest
 	for i := range 10 {
 		m := record(fmt.Sprint(i), "")
 		must(t, refs.PutManifest(t.Context(), "staging/a", m))
-		want = append(want, registry.RepositoryManifest{Repository: "staging/a", Manifest: m})
+		want = append(want, storage.RepositoryManifest{Repository: "staging/a", Manifest: m})
 	}
 	seen := 0
 	for rm, err := range refs.AllManifests(t.Context()) {
@@ -229,12 +230,12 @@ func testAllManifestsWrites(t *testing.T, refs registry.RepositoryRecords) {
 	wantEqual(t, seen, len(want))
 }
 
-func testAllManifestsCanceled(t *testing.T, refs registry.RepositoryRecords) {
+func testAllManifestsCanceled(t *testing.T, refs storage.RepositoryRecords) {
 	must(t, refs.PutManifest(t.Context(), "staging/a", record("m", "")))
-	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] { return refs.AllManifests(ctx) })
+	wantCanceled(t, func(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error] { return refs.AllManifests(ctx) })
 }
 
-func testTags(t *testing.T, refs registry.RepositoryRecords) {
+func testTags(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
 	_, err := refs.Tag(ctx, "staging/a", "1.0.0")
 	wantCode(t, err, registry.CodeNotFound)
@@ -255,7 +256,7 @@ func testTags(t *testing.T, refs registry.RepositoryRecords) {
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testTagsDangling(t *testing.T, refs registry.RepositoryRecords) {
+func testTagsDangling(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
 	must(t, refs.PutManifest(ctx, "staging/b", record("elsewhere", "")))
 	for _, unknown := range []string{"nowhere", "elsewhere"} {
@@ -265,7 +266,7 @@ func testTagsDangling(t *testing.T, refs registry.RepositoryRecords) {
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testListTags(t *testing.T, refs registry.RepositoryRecords) {
+func testListTags(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
 	must(t, refs.PutManifest(ctx, "staging/a", record("m", "")))
 	inByteOrder := []string{"1.0.0", "1.0.0-r2", "1.10.0", "1.2.0", "B", "_x", "a", "current"}
@@ -292,7 +293,7 @@ func testListTags(t *testing.T, refs registry.RepositoryRecords) {
 	}
 }
 
-func testRefsConcurrent(t *testing.T, refs registry.RepositoryRecords) {
+func testRefsConcurrent(t *testing.T, refs storage.RepositoryRecords) {
 	ctx := t.Context()
 	const writers = 32
 	var wg sync.WaitGroup

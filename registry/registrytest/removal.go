@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // removal asks for a minute to remove what was marked at dusk.
-func removal(id string, words ...string) registry.RemovalRequest {
-	r := registry.RemovalRequest{ID: id, Before: dusk(), Lasting: time.Minute}
+func removal(id string, words ...string) storage.RemovalRequest {
+	r := storage.RemovalRequest{ID: id, Before: dusk(), Lasting: time.Minute}
 	for _, word := range words {
 		r.Digests = append(r.Digests, d(word))
 	}
@@ -20,7 +21,7 @@ func removal(id string, words ...string) registry.RemovalRequest {
 }
 
 // wantBegun wants a removal to begin, of some of what was asked for.
-func wantBegun(t *testing.T, c Collectable, r registry.RemovalRequest, words ...string) {
+func wantBegun(t *testing.T, c Collectable, r storage.RemovalRequest, words ...string) {
 	t.Helper()
 	begun, err := c.BeginRemoval(t.Context(), r)
 	must(t, err)
@@ -31,7 +32,7 @@ func wantBegun(t *testing.T, c Collectable, r registry.RemovalRequest, words ...
 }
 
 // wantRescind wants to be told of a removal, or of none.
-func wantRescind(t *testing.T, c Collectable, word string, want registry.Removal) {
+func wantRescind(t *testing.T, c Collectable, word string, want storage.Removal) {
 	t.Helper()
 	got, err := c.Unmark(t.Context(), d(word))
 	must(t, err)
@@ -73,13 +74,13 @@ func testRemoval(t *testing.T, c Collectable, pass func(time.Duration)) {
 	wantConfirmed(t, c, "one", 40*time.Second, true)
 	wantConfirmed(t, c, "one", 40*time.Second+time.Microsecond, false)
 	must(t, c.EndRemoval(t.Context(), "another", removal("", "x").Digests, removal("", "y").Digests))
-	wantRescind(t, c, "x", registry.Removal{ID: "one", Left: 40 * time.Second})
-	wantRescind(t, c, "y", registry.Removal{ID: "one", Left: 40 * time.Second})
+	wantRescind(t, c, "x", storage.Removal{ID: "one", Left: 40 * time.Second})
+	wantRescind(t, c, "y", storage.Removal{ID: "one", Left: 40 * time.Second})
 	must(t, c.EndRemoval(t.Context(), "one", removal("", "x").Digests, removal("", "y").Digests))
 	wantDue(t, c, "y", "z")
-	wantRescind(t, c, "x", registry.Removal{})
-	wantRescind(t, c, "y", registry.Removal{})
-	wantRescind(t, c, "z", registry.Removal{ID: "one", Left: 40 * time.Second}) // nobody knows whether it is gone
+	wantRescind(t, c, "x", storage.Removal{})
+	wantRescind(t, c, "y", storage.Removal{})
+	wantRescind(t, c, "z", storage.Removal{ID: "one", Left: 40 * time.Second}) // nobody knows whether it is gone
 	wantDue(t, c, "z")
 }
 
@@ -100,9 +101,9 @@ func testRemovalAlone(t *testing.T, c Collectable, pass func(time.Duration)) {
 	must(t, c.TakeOver(t.Context(), d("x"), "one"))
 	must(t, c.AddBlob(t.Context(), "staging/a", d("x"), 1)) // by somebody who looked before that
 	wantBegun(t, c, removal("three", "x"))
-	wantRescind(t, c, "x", registry.Removal{ID: "one", Left: time.Minute})
+	wantRescind(t, c, "x", storage.Removal{ID: "one", Left: time.Minute})
 	pass(time.Second)
-	wantRescind(t, c, "x", registry.Removal{ID: "one", Left: 59 * time.Second})
+	wantRescind(t, c, "x", storage.Removal{ID: "one", Left: 59 * time.Second})
 	wantConfirmed(t, c, "one", 59*time.Second, true)
 }
 
@@ -113,12 +114,12 @@ func testRemovalRunsOut(t *testing.T, c Collectable, pass func(time.Duration)) {
 	wantBegun(t, c, removal("one", "x", "y"), "x", "y")
 	pass(time.Minute + time.Second)
 	wantConfirmed(t, c, "one", 0, false)
-	wantRescind(t, c, "x", registry.Removal{ID: "one", Left: -time.Second})
+	wantRescind(t, c, "x", storage.Removal{ID: "one", Left: -time.Second})
 	wantBegun(t, c, removal("two", "x"))
 	must(t, c.TakeOver(t.Context(), d("x"), "two"))
-	wantRescind(t, c, "x", registry.Removal{ID: "one", Left: -time.Second})
+	wantRescind(t, c, "x", storage.Removal{ID: "one", Left: -time.Second})
 	must(t, c.TakeOver(t.Context(), d("x"), "one"))
-	wantRescind(t, c, "x", registry.Removal{})
+	wantRescind(t, c, "x", storage.Removal{})
 	wantDue(t, c, "y")
 	must(t, c.TakeOver(t.Context(), d("x"), ""))
 	must(t, c.TakeOver(t.Context(), d("y"), ""))
@@ -139,11 +140,11 @@ func testRemovalTakenOver(t *testing.T, c Collectable, pass func(time.Duration))
 	third.Abandoned, err = c.CatalogTime(t.Context())
 	must(t, err)
 	wantBegun(t, c, third, "x")
-	wantRescind(t, c, "x", registry.Removal{ID: "three", Left: time.Minute})
-	wantRescind(t, c, "y", registry.Removal{})
-	wantRescind(t, c, "z", registry.Removal{ID: "two", Left: 15 * time.Second})
+	wantRescind(t, c, "x", storage.Removal{ID: "three", Left: time.Minute})
+	wantRescind(t, c, "y", storage.Removal{})
+	wantRescind(t, c, "z", storage.Removal{ID: "two", Left: 15 * time.Second})
 	must(t, c.EndRemoval(t.Context(), "one", removal("", "x").Digests, nil)) // it comes too late
-	wantRescind(t, c, "x", registry.Removal{ID: "three", Left: time.Minute})
+	wantRescind(t, c, "x", storage.Removal{ID: "three", Left: time.Minute})
 }
 
 // Of a membership and a removal that come at the same time, the one that is second sees the
@@ -153,7 +154,7 @@ func testRemovalRace(t *testing.T, c Collectable, _ func(time.Duration)) {
 		mark(t, c, word)
 		var both sync.WaitGroup
 		var begun []registry.Digest
-		var seen registry.Removal
+		var seen storage.Removal
 		both.Go(func() {
 			var err error
 			if begun, err = c.BeginRemoval(t.Context(), removal(word, word)); err != nil {
@@ -180,11 +181,11 @@ func testRemovalRace(t *testing.T, c Collectable, _ func(time.Duration)) {
 
 // RemovableBlobs is bytes that a collector can delete.
 type RemovableBlobs interface {
-	registry.Blobs
-	registry.Remover
+	storage.Blobs
+	storage.Remover
 }
 
-// TestRemover is the contract of [registry.Remover]. That a permit which has run out deletes
+// TestRemover is the contract of [storage.Remover]. That a permit which has run out deletes
 // nothing is for the tests of each storage.
 func TestRemover(t *testing.T, open func(t *testing.T) RemovableBlobs) {
 	t.Run("deletes", func(t *testing.T) {

@@ -11,15 +11,16 @@ import (
 	"testing/iotest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Replica is one process's access to storage that several processes share.
 type Replica struct {
-	Uploads registry.Uploads
-	Blobs   registry.Blobs
+	Uploads storage.Uploads
+	Blobs   storage.Blobs
 }
 
-// TestReplicas is what [registry.Uploads] of two processes promise about each other.
+// TestReplicas is what [storage.Uploads] of two processes promise about each other.
 func TestReplicas(t *testing.T, open func(t *testing.T) [2]Replica) {
 	for name, test := range map[string]func(*testing.T, [2]Replica){
 		"alternate":              testReplicasAlternate,

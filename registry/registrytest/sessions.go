@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestSessions is the contract of [registry.Sessions].
-func TestSessions(t *testing.T, open func(t *testing.T) registry.Sessions) {
-	for name, test := range map[string]func(*testing.T, registry.Sessions){
+// TestSessions is the contract of [storage.Sessions].
+func TestSessions(t *testing.T, open func(t *testing.T) storage.Sessions) {
+	for name, test := range map[string]func(*testing.T, storage.Sessions){
 		"create and find":     testCreateSession,
 		"end one":             testEndSession,
 		"end all of an owner": testEndSessions,
@@ -28,14 +29,14 @@ func TestSessions(t *testing.T, open func(t *testing.T) registry.Sessions) {
 }
 
 // session is a session at an issuer, with every field that one can have.
-func session(id, owner string) registry.Session {
-	return registry.Session{
+func session(id, owner string) storage.Session {
+	return storage.Session{
 		ID: id, Hash: sha256.Sum256([]byte(id)), Owner: owner, Issuer: "https://id.example.com", Claims: []byte(`{"sub":"7"}`),
 		Created: begin(), Expires: begin().Add(time.Hour),
 	}
 }
 
-func wantSession(t *testing.T, sessions registry.Sessions, want registry.Session) {
+func wantSession(t *testing.T, sessions storage.Sessions, want storage.Session) {
 	t.Helper()
 	got, err := sessions.FindSession(t.Context(), want.ID)
 	must(t, err)
@@ -43,13 +44,13 @@ func wantSession(t *testing.T, sessions registry.Sessions, want registry.Session
 	wantEqual(t, got, want)
 }
 
-func wantNoSession(t *testing.T, sessions registry.Sessions, id string) {
+func wantNoSession(t *testing.T, sessions storage.Sessions, id string) {
 	t.Helper()
 	_, err := sessions.FindSession(t.Context(), id)
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testCreateSession(t *testing.T, sessions registry.Sessions) {
+func testCreateSession(t *testing.T, sessions storage.Sessions) {
 	wantNoSession(t, sessions, "a")
 	atIssuer, byToken := session("a", "jane"), session("b", "ci")
 	byToken.Issuer, byToken.Claims, byToken.Token = "", nil, "t1"
@@ -66,7 +67,7 @@ func testCreateSession(t *testing.T, sessions registry.Sessions) {
 	wantSession(t, sessions, atIssuer)
 }
 
-func testEndSession(t *testing.T, sessions registry.Sessions) {
+func testEndSession(t *testing.T, sessions storage.Sessions) {
 	must(t, sessions.CreateSession(t.Context(), session("a", "jane")))
 	must(t, sessions.CreateSession(t.Context(), session("b", "jane")))
 	wantSession(t, sessions, session("a", "jane"))
@@ -77,7 +78,7 @@ func testEndSession(t *testing.T, sessions registry.Sessions) {
 	wantSession(t, sessions, session("b", "jane"))
 }
 
-func testEndSessions(t *testing.T, sessions registry.Sessions) {
+func testEndSessions(t *testing.T, sessions storage.Sessions) {
 	for id, owner := range map[string]string{"a": "jane", "b": "jane", "c": "jane doe"} {
 		must(t, sessions.CreateSession(t.Context(), session(id, owner)))
 	}
@@ -92,7 +93,7 @@ func testEndSessions(t *testing.T, sessions registry.Sessions) {
 }
 
 // A session that expires as another begins is deleted, and one that expires later is not.
-func testExpiredSessions(t *testing.T, sessions registry.Sessions) {
+func testExpiredSessions(t *testing.T, sessions storage.Sessions) {
 	short, long := session("short", "jane"), session("long", "joe")
 	short.Expires, long.Expires = begin().Add(time.Minute), begin().Add(time.Minute+time.Millisecond)
 	must(t, sessions.CreateSession(t.Context(), short))
@@ -106,9 +107,9 @@ func testExpiredSessions(t *testing.T, sessions registry.Sessions) {
 	wantSession(t, sessions, later)
 }
 
-func testManySessions(t *testing.T, sessions registry.Sessions) {
+func testManySessions(t *testing.T, sessions storage.Sessions) {
 	must(t, sessions.CreateSession(t.Context(), session("other", "joe")))
-	for i := range registry.MaxSessions + 2 {
+	for i := range storage.MaxSessions + 2 {
 		s := session(fmt.Sprintf("s%02d", i), "jane")
 		s.Created = s.Created.Add(time.Duration(i) * time.Second)
 		must(t, sessions.CreateSession(t.Context(), s))
@@ -120,10 +121,10 @@ func testManySessions(t *testing.T, sessions registry.Sessions) {
 	wantSession(t, sessions, session("other", "joe"))
 	n, err := sessions.EndSessions(t.Context(), "jane")
 	must(t, err)
-	wantEqual(t, n, registry.MaxSessions)
+	wantEqual(t, n, storage.MaxSessions)
 }
 
-func testSessionsCanceled(t *testing.T, sessions registry.Sessions) {
+func testSessionsCanceled(t *testing.T, sessions storage.Sessions) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, find := sessions.FindSession(ctx, "a")

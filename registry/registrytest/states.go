@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestUploadStates is the contract of [registry.UploadStates].
-func TestUploadStates(t *testing.T, open Clocked[registry.UploadStates]) {
-	for name, test := range map[string]func(*testing.T, registry.UploadStates, func(time.Duration)){
+// TestUploadStates is the contract of [storage.UploadStates].
+func TestUploadStates(t *testing.T, open Clocked[storage.UploadStates]) {
+	for name, test := range map[string]func(*testing.T, storage.UploadStates, func(time.Duration)){
 		"keeps every field":     testStatesRoundTrip,
 		"belongs to its owner":  testStatesOwner,
 		"no such upload":        testStatesUnknown,
@@ -40,24 +41,24 @@ func TestUploadStates(t *testing.T, open Clocked[registry.UploadStates]) {
 	}
 }
 
-var alice = registry.UploadOwner{Repository: "staging/a", Principal: "alice"}
+var alice = storage.UploadOwner{Repository: "staging/a", Principal: "alice"}
 
 // createUpload records an upload.
-func createUpload(t *testing.T, states registry.UploadStates) registry.UploadState {
+func createUpload(t *testing.T, states storage.UploadStates) storage.UploadState {
 	t.Helper()
-	s := registry.NewUpload(alice)
+	s := storage.NewUpload(alice)
 	must(t, states.CreateUpload(t.Context(), s))
 	return s
 }
 
-func wantState(t *testing.T, states registry.UploadStates, want registry.UploadState) {
+func wantState(t *testing.T, states storage.UploadStates, want storage.UploadState) {
 	t.Helper()
 	got, err := states.Upload(t.Context(), want.Owner, want.ID)
 	must(t, err)
 	wantSameState(t, got, want)
 }
 
-func wantSameState(t *testing.T, got, want registry.UploadState) {
+func wantSameState(t *testing.T, got, want storage.UploadState) {
 	t.Helper()
 	if !bytes.Equal(got.Hash, want.Hash) {
 		t.Errorf("the hash of upload %s is %x, want %x", want.ID, got.Hash, want.Hash)
@@ -70,20 +71,20 @@ func wantSameState(t *testing.T, got, want registry.UploadState) {
 	wantEqual(t, got, want)
 }
 
-func testStatesRoundTrip(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesRoundTrip(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	bare := createUpload(t, states)
 	wantState(t, states, bare)
 
-	full := registry.NewUpload(registry.UploadOwner{Repository: "staging/a", Principal: "https://issuer.example.com#sübject'--"})
+	full := storage.NewUpload(storage.UploadOwner{Repository: "staging/a", Principal: "https://issuer.example.com#sübject'--"})
 	full.Offset, full.Hash, full.Place = 1<<50, []byte{0, 1, 0xff, 0}, `{"file":"ü'\u0000"}`
 	must(t, states.CreateUpload(t.Context(), full))
 	wantState(t, states, full)
 	wantState(t, states, bare)
 }
 
-func testStatesOwner(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesOwner(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	s := createUpload(t, states)
-	for _, stranger := range []registry.UploadOwner{
+	for _, stranger := range []storage.UploadOwner{
 		{}, {Repository: "staging/a"}, {Principal: "alice"}, {Repository: "staging/a", Principal: "bob"},
 		{Repository: "staging/b", Principal: "alice"}, {Repository: "staging/a", Principal: "Alice"},
 	} {
@@ -93,28 +94,28 @@ func testStatesOwner(t *testing.T, states registry.UploadStates, _ func(time.Dur
 	wantState(t, states, s)
 }
 
-func testStatesUnknown(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesUnknown(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	for _, id := range []string{"", "none", "../x", "\x00", "\xff\xfe", strings.Repeat("a", 5000), "0b9f9a5c-3f0a-4c59-9a56-3e6d1a3c5d10"} {
 		_, err := states.Upload(t.Context(), alice, id)
 		wantCode(t, err, registry.CodeNotFound)
 	}
-	never := registry.NewUpload(alice)
+	never := storage.NewUpload(alice)
 	wantCode(t, states.SwapUpload(t.Context(), never), registry.CodeNotFound)
 	wantCode(t, states.EndUpload(t.Context(), never.ID, 1), registry.CodeNotFound)
 }
 
-func testStatesTaken(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesTaken(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	s := createUpload(t, states)
 	again := s
-	again.Owner, again.Offset = registry.UploadOwner{Repository: "staging/b"}, 7
+	again.Owner, again.Offset = storage.UploadOwner{Repository: "staging/b"}, 7
 	wantCode(t, states.CreateUpload(t.Context(), again), registry.CodeConflict)
 	wantState(t, states, s)
 }
 
-func testStatesSwap(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesSwap(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	first := createUpload(t, states)
 	next := first
-	next.Owner = registry.UploadOwner{Repository: "staging/b"} // an upload does not change hands
+	next.Owner = storage.UploadOwner{Repository: "staging/b"} // an upload does not change hands
 	next.Offset, next.Hash, next.Place = 7, []byte("state"), "there"
 	must(t, states.SwapUpload(t.Context(), next))
 	next.Owner, next.Version = first.Owner, 2
@@ -130,7 +131,7 @@ func testStatesSwap(t *testing.T, states registry.UploadStates, _ func(time.Dura
 	wantState(t, states, next)
 }
 
-func testStatesEnd(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesEnd(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	s, other := createUpload(t, states), createUpload(t, states)
 	must(t, states.SwapUpload(t.Context(), s))
 	wantCode(t, states.EndUpload(t.Context(), s.ID, 1), registry.CodeConflict)
@@ -144,18 +145,18 @@ func testStatesEnd(t *testing.T, states registry.UploadStates, _ func(time.Durat
 
 // A blob that came in one request is recorded, and its upload ends, if the upload is one of the
 // same owner that nobody wrote to.
-func testStatesEndWithBlob(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
-	members, ok := states.(registry.Members)
+func testStatesEndWithBlob(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
+	members, ok := states.(storage.Members)
 	if !ok {
 		t.Fatalf("%T does not record blobs", states)
 	}
 	stays, swapped, ends := createUpload(t, states), createUpload(t, states), createUpload(t, states)
 	must(t, states.SwapUpload(t.Context(), swapped))
 	swapped.Version = 2
-	bob := registry.UploadOwner{Repository: alice.Repository, Principal: "bob"}
-	elsewhere := registry.UploadOwner{Repository: "staging/b", Principal: alice.Principal}
+	bob := storage.UploadOwner{Repository: alice.Repository, Principal: "bob"}
+	elsewhere := storage.UploadOwner{Repository: "staging/b", Principal: alice.Principal}
 	for i, c := range []struct {
-		owner registry.UploadOwner
+		owner storage.UploadOwner
 		id    string
 		added bool
 	}{
@@ -180,7 +181,7 @@ func testStatesEndWithBlob(t *testing.T, states registry.UploadStates, _ func(ti
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testStatesStale(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
+func testStatesStale(t *testing.T, states storage.UploadStates, pass func(time.Duration)) {
 	swapped := createUpload(t, states)
 	pass(time.Hour)
 	older := createUpload(t, states)
@@ -199,15 +200,15 @@ func testStatesStale(t *testing.T, states registry.UploadStates, pass func(time.
 	wantState(t, states, young)
 	wantState(t, states, swapped)
 	wantEqual(t, len(collect(t, states.StaleUploads(t.Context(), 0))), 4)
-	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.UploadState, error] {
+	wantCanceled(t, func(ctx context.Context) iter.Seq2[storage.UploadState, error] {
 		return states.StaleUploads(ctx, time.Hour)
 	})
 }
 
 // Ending uploads while they are listed is what listing them is for.
 // Whoever keeps states counts them too.
-func testStatesCount(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
-	counts, ok := states.(registry.UploadCounts)
+func testStatesCount(t *testing.T, states storage.UploadStates, pass func(time.Duration)) {
+	counts, ok := states.(storage.UploadCounts)
 	if !ok {
 		t.Fatalf("%T does not count uploads", states)
 	}
@@ -222,9 +223,9 @@ func testStatesCount(t *testing.T, states registry.UploadStates, pass func(time.
 	pass(time.Second)
 	fresh := createUpload(t, states)
 	pass(time.Hour)
-	other := registry.NewUpload(registry.UploadOwner{Repository: "staging/b", Principal: "alice"})
+	other := storage.NewUpload(storage.UploadOwner{Repository: "staging/b", Principal: "alice"})
 	must(t, states.CreateUpload(t.Context(), other))
-	nobody := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"})
+	nobody := storage.NewUpload(storage.UploadOwner{Repository: "staging/a"})
 	must(t, states.CreateUpload(t.Context(), nobody))
 	want("alice", 2)
 	want("", 1)
@@ -233,7 +234,7 @@ func testStatesCount(t *testing.T, states registry.UploadStates, pass func(time.
 	want("alice", 1)
 }
 
-func testStatesManyStale(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
+func testStatesManyStale(t *testing.T, states storage.UploadStates, pass func(time.Duration)) {
 	const many = 250
 	for range many { // all of the same moment
 		createUpload(t, states)
@@ -254,7 +255,7 @@ func testStatesManyStale(t *testing.T, states registry.UploadStates, pass func(t
 	wantEqual(t, len(collect(t, states.StaleUploads(t.Context(), time.Minute))), many/2)
 }
 
-func testStatesRace(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+func testStatesRace(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
 	s := createUpload(t, states)
 	var wg sync.WaitGroup
 	var winners atomic.Int32
@@ -278,8 +279,8 @@ func testStatesRace(t *testing.T, states registry.UploadStates, _ func(time.Dura
 	wantEqual(t, got.Version, int64(2))
 }
 
-func testStatesAliased(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
-	s := registry.NewUpload(alice)
+func testStatesAliased(t *testing.T, states storage.UploadStates, _ func(time.Duration)) {
+	s := storage.NewUpload(alice)
 	s.Hash = []byte("state")
 	want := s
 	want.Hash = slices.Clone(s.Hash)
@@ -292,8 +293,8 @@ func testStatesAliased(t *testing.T, states registry.UploadStates, _ func(time.D
 }
 
 // Whatever the clock of a caller says, an upload is as old as the catalog's clock says.
-func testStatesTouched(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
-	s := registry.NewUpload(alice)
+func testStatesTouched(t *testing.T, states storage.UploadStates, pass func(time.Duration)) {
+	s := storage.NewUpload(alice)
 	s.Touched = begin().Add(24 * time.Hour)
 	must(t, states.CreateUpload(t.Context(), s))
 	made, err := states.Upload(t.Context(), alice, s.ID)

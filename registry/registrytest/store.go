@@ -4,24 +4,27 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Store is what keeps names, heads, history and intents together.
 type Store interface {
-	registry.RepositoryRecords
-	registry.Catalog
-	registry.Latest
-	registry.HistoryIndex
-	registry.Listing
-	registry.Intents
-	NodeTypes() registry.NodeTypes
+	storage.RepositoryRecords
+	storage.Catalog
+	storage.Latest
+	history.HistoryIndex
+	storage.Listing
+	storage.Intents
+	NodeTypes() storage.NodeTypes
 }
 
 // TestStore tests the joint contract of the ports of a [Store]: a change is one
 // transaction over tags, head, intent and history, or nothing.
 func TestStore(t *testing.T, open func(t *testing.T) Store) {
-	TestRefs(t, func(t *testing.T) registry.RepositoryRecords { return open(t) })
-	TestCatalog(t, func(t *testing.T) registry.Catalog { return open(t) })
+	TestRefs(t, func(t *testing.T) storage.RepositoryRecords { return open(t) })
+	TestCatalog(t, func(t *testing.T) storage.Catalog { return open(t) })
 	t.Run("node types of a basis", func(t *testing.T) {
 		t.Parallel()
 		testNodeTypesOfBasis(t, open(t))
@@ -65,11 +68,11 @@ func TestStore(t *testing.T, open func(t *testing.T) Store) {
 }
 
 // promotion is a change of every kind at once.
-func promotion(from, to string) registry.Change {
+func promotion(from, to string) storage.Change {
 	c := move("a", from, to)
 	c.EndIntent = true
-	c.Tags = []registry.TagMove{
-		{Repository: "prod/a", Tag: registry.HeadTag, Digest: d(to)},
+	c.Tags = []storage.TagMove{
+		{Repository: "prod/a", Tag: artifact.HeadTag, Digest: d(to)},
 		{Repository: "prod/a", Tag: "1.0.0", Digest: d(to), Immutable: true},
 	}
 	return c
@@ -77,7 +80,7 @@ func promotion(from, to string) registry.Change {
 
 func wantTags(t *testing.T, store Store, release string) {
 	t.Helper()
-	for _, tag := range []string{registry.HeadTag, "1.0.0"} {
+	for _, tag := range []string{artifact.HeadTag, "1.0.0"} {
 		got, err := store.Tag(t.Context(), "prod/a", tag)
 		must(t, err)
 		wantEqual(t, got, d(release))
@@ -87,7 +90,7 @@ func wantTags(t *testing.T, store Store, release string) {
 func testChange(t *testing.T, store Store) {
 	must(t, store.Begin(t.Context(), intent("a", "first")))
 	must(t, store.Begin(t.Context(), intent("b", "first")))
-	apply(t, store, registry.Change{Event: event("a", "none")})
+	apply(t, store, storage.Change{Event: event("a", "none")})
 	wantPending(t, store, intent("a", "first"), intent("b", "first"))
 	apply(t, store, promotion("", "first"))
 	wantTags(t, store, "first")
@@ -102,11 +105,11 @@ func testChange(t *testing.T, store Store) {
 func testNeeds(t *testing.T, store Store) {
 	must(t, store.PutManifest(t.Context(), "prod/a", record("first", "")))
 	c := promotion("", "first")
-	c.Needs = []registry.ManifestPlace{{Repository: "prod/a", Digest: record("first", "").Digest},
+	c.Needs = []storage.ManifestPlace{{Repository: "prod/a", Digest: record("first", "").Digest},
 		{Repository: "staging/a", Digest: record("first", "").Digest}}
 	_, err := store.Apply(t.Context(), c)
 	wantCode(t, err, registry.CodeConflict)
-	wantEqual(t, registry.BasisOutdated(err), false)
+	wantEqual(t, history.BasisOutdated(err), false)
 	_, err = store.Head(t.Context(), "prod", "a")
 	wantCode(t, err, registry.CodeNotFound)
 	wantChain(t, store, 0)
@@ -122,7 +125,7 @@ func testAdds(t *testing.T, store Store) {
 	must(t, store.PutManifest(t.Context(), "prod/a", pushed))
 	added := record("added", "first")
 	c := promotion("other", "first") // the head is another
-	c.Adds = []registry.RepositoryManifest{{Repository: "prod/a", Manifest: added}, {Repository: "prod/a", Manifest: record("pushed", "first")}}
+	c.Adds = []storage.RepositoryManifest{{Repository: "prod/a", Manifest: added}, {Repository: "prod/a", Manifest: record("pushed", "first")}}
 	_, err := store.Apply(t.Context(), c)
 	wantCode(t, err, registry.CodeConflict)
 	_, err = store.Manifest(t.Context(), "prod/a", added.Digest)
@@ -132,7 +135,7 @@ func testAdds(t *testing.T, store Store) {
 	c = promotion("", "first")
 	c.Adds = adds
 	apply(t, store, c)
-	for _, want := range []registry.Manifest{added, pushed} {
+	for _, want := range []storage.Manifest{added, pushed} {
 		have, err := store.Manifest(t.Context(), "prod/a", want.Digest)
 		must(t, err)
 		wantEqual(t, have, want)
@@ -145,7 +148,7 @@ func testAdds(t *testing.T, store Store) {
 func testConflict(t *testing.T, store Store) {
 	apply(t, store, promotion("", "first"))
 	must(t, store.Begin(t.Context(), intent("a", "second")))
-	for _, c := range []registry.Change{
+	for _, c := range []storage.Change{
 		promotion("other", "first"),  // the head is another
 		promotion("first", "second"), // the tag must not move
 	} {

@@ -5,36 +5,38 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Tables is the tables of one database.
 type Tables struct {
-	NodeTypes registry.NodeTypes
-	Runtimes  registry.Runtimes
+	NodeTypes storage.NodeTypes
+	Runtimes  storage.Runtimes
 	// NodeReports is nil if they are no table, as for a client.
-	NodeReports registry.NodeReports
+	NodeReports storage.NodeReports
 }
 
 // TestTables is the contract of [registry.Table], for both tables, and that neither
 // shows in the other.
 func TestTables(t *testing.T, open func(t *testing.T) Tables) {
 	node := Node("v3")
-	node.Accelerators = []registry.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-L4", Arch: "sm_89", MemoryMiB: 23034, Driver: "580.65"}}
+	node.Accelerators = []artifact.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-L4", Arch: "sm_89", MemoryMiB: 23034, Driver: "580.65"}}
 	t.Run("node types", func(t *testing.T) {
 		t.Parallel()
-		testTable(t, func(t *testing.T) registry.NodeTypes { return open(t).NodeTypes }, Node("v1"), node)
+		testTable(t, func(t *testing.T) storage.NodeTypes { return open(t).NodeTypes }, Node("v1"), node)
 	})
 	t.Run("runtimes", func(t *testing.T) {
 		t.Parallel()
-		one := registry.Runtime{V: 1, Name: "triton-server:26.10", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
-		other := registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"tensorrt": "11.0.0.1", "cuda": "13.1"}}
-		testTable(t, func(t *testing.T) registry.Runtimes { return open(t).Runtimes }, one, other)
+		one := artifact.Runtime{V: 1, Name: "triton-server:26.10", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+		other := artifact.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"tensorrt": "11.0.0.1", "cuda": "13.1"}}
+		testTable(t, func(t *testing.T) storage.Runtimes { return open(t).Runtimes }, one, other)
 	})
 	if open(t).NodeReports != nil {
 		t.Run("node reports", func(t *testing.T) {
 			t.Parallel()
-			one := registry.NodeReport{Node: "a", Environment: "prod", Model: Model, ReportedOn: time.Unix(1, 0).UTC(), ExpiresOn: time.Unix(2, 0).UTC()}
-			testTable(t, func(t *testing.T) registry.Table[registry.NodeReport] { return open(t).NodeReports }, one, registry.NodeReport{Node: "b"})
+			one := storage.NodeReport{Node: "a", Environment: "prod", Model: Model, ReportedOn: time.Unix(1, 0).UTC(), ExpiresOn: time.Unix(2, 0).UTC()}
+			testTable(t, func(t *testing.T) registry.Table[storage.NodeReport] { return open(t).NodeReports }, one, storage.NodeReport{Node: "b"})
 			testCounted(t, open(t).NodeReports)
 		})
 	}
@@ -49,9 +51,9 @@ func TestTables(t *testing.T, open func(t *testing.T) Tables) {
 }
 
 // testCounted is the contract of what reports have beyond a table.
-func testCounted(t *testing.T, table registry.NodeReports) {
+func testCounted(t *testing.T, table storage.NodeReports) {
 	t.Helper()
-	one := registry.NodeReport{Node: "a", Environment: "prod", ExpiresOn: time.Unix(2, 500).UTC()}
+	one := storage.NodeReport{Node: "a", Environment: "prod", ExpiresOn: time.Unix(2, 500).UTC()}
 	for _, name := range []string{"p/@a/1", "p/@a/2", "p/@a/2/3", "p/@a0", "p/@b/1", "p/"} {
 		must(t, table.Put(t.Context(), name, one))
 	}
@@ -65,15 +67,15 @@ func testCounted(t *testing.T, table registry.NodeReports) {
 			t.Errorf("%d names begin with %q, up to %d; want %d", n, c.prefix, c.most, c.want)
 		}
 	}
-	named := registry.Named[registry.NodeReport]{Name: "p/@b/1", Document: one}
+	named := registry.Named[storage.NodeReport]{Name: "p/@b/1", Document: one}
 	later := one
 	later.ExpiresOn = time.Unix(3, 0).UTC()
 	must(t, table.Put(t.Context(), named.Name, later))
 	for _, c := range []struct {
-		read registry.NodeReport
+		read storage.NodeReport
 		want bool
 	}{{one, false}, {later, true}, {later, false}} {
-		gone, err := table.DeleteSame(t.Context(), registry.Named[registry.NodeReport]{Name: named.Name, Document: c.read})
+		gone, err := table.DeleteSame(t.Context(), registry.Named[storage.NodeReport]{Name: named.Name, Document: c.read})
 		must(t, err)
 		if gone != c.want {
 			t.Errorf("a report that expires at %v was deleted: %v, want %v", c.read.ExpiresOn, gone, c.want)

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// TestTokens is the contract of [registry.Tokens].
-func TestTokens(t *testing.T, open func(t *testing.T) registry.Tokens) {
-	for name, test := range map[string]func(*testing.T, registry.Tokens){
+// TestTokens is the contract of [storage.Tokens].
+func TestTokens(t *testing.T, open func(t *testing.T) storage.Tokens) {
+	for name, test := range map[string]func(*testing.T, storage.Tokens){
 		"create and find": testCreateToken,
 		"list":            testListTokens,
 		"conflict":        testTokenConflict,
@@ -32,18 +33,18 @@ func TestTokens(t *testing.T, open func(t *testing.T) registry.Tokens) {
 }
 
 // token is a token with every field that a new one has.
-func token(id, name string) registry.Token {
-	return registry.Token{
+func token(id, name string) storage.Token {
+	return storage.Token{
 		ID: id, Name: name, Hash: sha256.Sum256([]byte(id)), Created: begin(), Expires: begin().Add(time.Hour),
-		Grants: []registry.Grant{
-			{Permissions: []registry.Permission{registry.PermissionRead, registry.PermissionPush}, Environment: "staging", Model: "vision/**"},
-			{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "text/*"},
+		Grants: []storage.Grant{
+			{Permissions: []storage.Permission{storage.PermissionRead, storage.PermissionPush}, Environment: "staging", Model: "vision/**"},
+			{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "text/*"},
 		},
 	}
 }
 
 // kept is a token as it comes back: in UTC to the microsecond.
-func kept(t registry.Token) registry.Token {
+func kept(t storage.Token) storage.Token {
 	for _, at := range []*time.Time{&t.Created, &t.Expires, &t.Revoked, &t.LastUsed} {
 		if !at.IsZero() {
 			*at = at.UTC().Truncate(time.Microsecond)
@@ -52,15 +53,15 @@ func kept(t registry.Token) registry.Token {
 	return t
 }
 
-func wantToken(t *testing.T, tokens registry.Tokens, want registry.Token) {
+func wantToken(t *testing.T, tokens storage.Tokens, want storage.Token) {
 	t.Helper()
 	got, err := tokens.FindToken(t.Context(), want.ID)
 	must(t, err)
 	wantEqual(t, got, kept(want))
 }
 
-func testCreateToken(t *testing.T, tokens registry.Tokens) {
-	full, bare := token("a1", "ci"), registry.Token{ID: "b2", Name: "bare", Created: begin()}
+func testCreateToken(t *testing.T, tokens storage.Tokens) {
+	full, bare := token("a1", "ci"), storage.Token{ID: "b2", Name: "bare", Created: begin()}
 	must(t, tokens.CreateToken(t.Context(), full))
 	must(t, tokens.CreateToken(t.Context(), bare))
 	wantToken(t, tokens, full)
@@ -69,19 +70,19 @@ func testCreateToken(t *testing.T, tokens registry.Tokens) {
 	// What was handed out is the caller's: changing it changes nothing here.
 	mine := token("c3", "mine")
 	must(t, tokens.CreateToken(t.Context(), mine))
-	mine.Grants[0].Permissions[0] = registry.PermissionAdminister
+	mine.Grants[0].Permissions[0] = storage.PermissionAdminister
 	got, err := tokens.FindToken(t.Context(), "c3")
 	must(t, err)
-	got.Grants[0].Permissions[0] = registry.PermissionAdminister
+	got.Grants[0].Permissions[0] = storage.PermissionAdminister
 	got.Grants[0].Environment = "**"
 	wantToken(t, tokens, token("c3", "mine"))
 }
 
-func testListTokens(t *testing.T, tokens registry.Tokens) {
+func testListTokens(t *testing.T, tokens storage.Tokens) {
 	none, err := tokens.ListTokens(t.Context())
 	must(t, err)
 	wantEqual(t, len(none), 0)
-	var want []registry.Token
+	var want []storage.Token
 	for _, id := range []string{"c", "a", "b"} {
 		must(t, tokens.CreateToken(t.Context(), token(id, "name-"+id)))
 	}
@@ -98,7 +99,7 @@ func testListTokens(t *testing.T, tokens registry.Tokens) {
 	wantEqual(t, got, want)
 }
 
-func testTokenConflict(t *testing.T, tokens registry.Tokens) {
+func testTokenConflict(t *testing.T, tokens storage.Tokens) {
 	must(t, tokens.CreateToken(t.Context(), token("a", "ci")))
 	wantCode(t, tokens.CreateToken(t.Context(), token("b", "ci")), registry.CodeConflict)
 	wantCode(t, tokens.CreateToken(t.Context(), token("a", "other")), registry.CodeConflict)
@@ -113,7 +114,7 @@ func testTokenConflict(t *testing.T, tokens registry.Tokens) {
 	wantCode(t, tokens.CreateToken(t.Context(), token("c", "ci")), registry.CodeConflict)
 }
 
-func testRevokeToken(t *testing.T, tokens registry.Tokens) {
+func testRevokeToken(t *testing.T, tokens storage.Tokens) {
 	revoked, other := token("a", "ci"), token("b", "other")
 	must(t, tokens.CreateToken(t.Context(), revoked))
 	must(t, tokens.CreateToken(t.Context(), other))
@@ -125,7 +126,7 @@ func testRevokeToken(t *testing.T, tokens registry.Tokens) {
 	wantToken(t, tokens, other)
 }
 
-func testUseToken(t *testing.T, tokens registry.Tokens) {
+func testUseToken(t *testing.T, tokens storage.Tokens) {
 	used, other := token("a", "ci"), token("b", "other")
 	must(t, tokens.CreateToken(t.Context(), used))
 	must(t, tokens.CreateToken(t.Context(), other))
@@ -137,7 +138,7 @@ func testUseToken(t *testing.T, tokens registry.Tokens) {
 	wantToken(t, tokens, other)
 }
 
-func testNoToken(t *testing.T, tokens registry.Tokens) {
+func testNoToken(t *testing.T, tokens storage.Tokens) {
 	must(t, tokens.CreateToken(t.Context(), token("a", "ci")))
 	for _, id := range []string{"", "b", "A", "ci", "a ", "%"} {
 		_, err := tokens.FindToken(t.Context(), id)
@@ -149,7 +150,7 @@ func testNoToken(t *testing.T, tokens registry.Tokens) {
 }
 
 // testTokenRace makes tokens of one name at once.
-func testTokenRace(t *testing.T, tokens registry.Tokens) {
+func testTokenRace(t *testing.T, tokens storage.Tokens) {
 	const n = 8
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -168,7 +169,7 @@ func testTokenRace(t *testing.T, tokens registry.Tokens) {
 	wantEqual(t, made, 1)
 }
 
-func testTokensCanceled(t *testing.T, tokens registry.Tokens) {
+func testTokensCanceled(t *testing.T, tokens storage.Tokens) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, find := tokens.FindToken(ctx, "a")
@@ -185,8 +186,8 @@ func testTokensCanceled(t *testing.T, tokens registry.Tokens) {
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-// TestSecrets is the contract of [registry.Secrets].
-func TestSecrets(t *testing.T, open func(t *testing.T) registry.Secrets) {
+// TestSecrets is the contract of [storage.Secrets].
+func TestSecrets(t *testing.T, open func(t *testing.T) storage.Secrets) {
 	t.Run("the first decides", func(t *testing.T) {
 		t.Parallel()
 		secrets := open(t)

@@ -14,14 +14,15 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // OpenUploads makes new uploads, and the store that they end in, which a test can damage.
-type OpenUploads func(t *testing.T) (registry.Uploads, registry.Blobs, Damage)
+type OpenUploads func(t *testing.T) (storage.Uploads, storage.Blobs, Damage)
 
-// TestUploads is the contract of [registry.Uploads].
+// TestUploads is the contract of [storage.Uploads].
 func TestUploads(t *testing.T, open OpenUploads) {
-	for name, test := range map[string]func(*testing.T, registry.Uploads, registry.Blobs){
+	for name, test := range map[string]func(*testing.T, storage.Uploads, storage.Blobs){
 		"pieces become a blob":         testUploadsPieces,
 		"empty blob":                   testUploadsEmpty,
 		"sha512":                       testUploadsSHA512,
@@ -51,8 +52,8 @@ func TestUploads(t *testing.T, open OpenUploads) {
 }
 
 // An upload replaces damaged bytes of any size, however many pieces it has.
-func testUploadsRepair(t *testing.T, uploads registry.Uploads, blobs registry.Blobs, damage Damage) {
-	for _, content := range []string{"small", strings.Repeat("large", registry.CheckedBytes)} {
+func testUploadsRepair(t *testing.T, uploads storage.Uploads, blobs storage.Blobs, damage Damage) {
+	for _, content := range []string{"small", strings.Repeat("large", storage.CheckedBytes)} {
 		put(t, blobs, content)
 		damage(t, d(content))
 		id, half := beginUpload(t, uploads), len(content)/2
@@ -62,30 +63,30 @@ func testUploadsRepair(t *testing.T, uploads registry.Uploads, blobs registry.Bl
 	}
 }
 
-var uploader = registry.UploadOwner{Repository: "staging/a"} // of most uploads here
+var uploader = storage.UploadOwner{Repository: "staging/a"} // of most uploads here
 
-func beginUpload(t *testing.T, uploads registry.Uploads) string {
+func beginUpload(t *testing.T, uploads storage.Uploads) string {
 	t.Helper()
 	id, err := uploads.Begin(t.Context(), uploader)
 	must(t, err)
 	return id
 }
 
-func wantAppend(t *testing.T, uploads registry.Uploads, id string, offset int64, content string) {
+func wantAppend(t *testing.T, uploads storage.Uploads, id string, offset int64, content string) {
 	t.Helper()
 	n, err := uploads.Append(t.Context(), uploader, id, offset, strings.NewReader(content))
 	must(t, err)
 	wantEqual(t, n, offset+int64(len(content)))
 }
 
-func wantOffset(t *testing.T, uploads registry.Uploads, id string, want int64) {
+func wantOffset(t *testing.T, uploads storage.Uploads, id string, want int64) {
 	t.Helper()
 	n, err := uploads.Offset(t.Context(), uploader, id)
 	must(t, err)
 	wantEqual(t, n, want)
 }
 
-func wantFinish(t *testing.T, uploads registry.Uploads, blobs registry.Blobs, id, content string) {
+func wantFinish(t *testing.T, uploads storage.Uploads, blobs storage.Blobs, id, content string) {
 	t.Helper()
 	n, err := uploads.Finish(t.Context(), uploader, id, d(content))
 	must(t, err)
@@ -94,7 +95,7 @@ func wantFinish(t *testing.T, uploads registry.Uploads, blobs registry.Blobs, id
 	wantNoUpload(t, uploads, uploader, id)
 }
 
-func wantNoUpload(t *testing.T, uploads registry.Uploads, owner registry.UploadOwner, id string) {
+func wantNoUpload(t *testing.T, uploads storage.Uploads, owner storage.UploadOwner, id string) {
 	t.Helper()
 	_, err := uploads.Offset(t.Context(), owner, id)
 	wantCode(t, err, registry.CodeNotFound)
@@ -104,7 +105,7 @@ func wantNoUpload(t *testing.T, uploads registry.Uploads, owner registry.UploadO
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testUploadsPieces(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsPieces(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id, other := beginUpload(t, uploads), beginUpload(t, uploads)
 	if id == other {
 		t.Fatalf("two uploads are called %s", id)
@@ -122,13 +123,13 @@ func testUploadsPieces(t *testing.T, uploads registry.Uploads, blobs registry.Bl
 	wantFinish(t, uploads, blobs, other, "other")
 }
 
-func testUploadsEmpty(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsEmpty(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	wantOffset(t, uploads, id, 0)
 	wantFinish(t, uploads, blobs, id, "")
 }
 
-func testUploadsSHA512(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsSHA512(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	wantAppend(t, uploads, id, 0, "content")
 	d := digest.SHA512.FromString("content")
@@ -137,18 +138,18 @@ func testUploadsSHA512(t *testing.T, uploads registry.Uploads, blobs registry.Bl
 	wantBlob(t, blobs, d, []byte("content"))
 }
 
-func testUploadsAgain(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsAgain(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	put(t, blobs, "content")
 	id := beginUpload(t, uploads)
 	wantAppend(t, uploads, id, 0, "content")
 	wantFinish(t, uploads, blobs, id, "content")
 }
 
-func testUploadsOwner(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
-	for _, owner := range []registry.UploadOwner{uploader, alice} {
+func testUploadsOwner(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
+	for _, owner := range []storage.UploadOwner{uploader, alice} {
 		id, err := uploads.Begin(t.Context(), owner)
 		must(t, err)
-		for _, stranger := range []registry.UploadOwner{
+		for _, stranger := range []storage.UploadOwner{
 			uploader, alice, {Repository: "staging/a", Principal: "bob"}, {Repository: "staging/b", Principal: "alice"},
 			{Repository: "staging/b"}, {Repository: "staging"}, {}, {Repository: "staging/a/b"}, {Principal: "staging/a"},
 		} {
@@ -165,13 +166,13 @@ func testUploadsOwner(t *testing.T, uploads registry.Uploads, blobs registry.Blo
 	}
 }
 
-func testUploadsUnknown(t *testing.T, uploads registry.Uploads, _ registry.Blobs) {
+func testUploadsUnknown(t *testing.T, uploads storage.Uploads, _ storage.Blobs) {
 	for _, id := range []string{"", ".", "..", "../x", "none", "a/b", "\x00", strings.Repeat("a", 5000), "0b9f9a5c-3f0a-4c59-9a56-3e6d1a3c5d10"} {
 		wantNoUpload(t, uploads, uploader, id)
 	}
 }
 
-func testUploadsOffset(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsOffset(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	wantAppend(t, uploads, id, 0, "con")
 	for _, wrong := range []int64{0, 2, 4, -1} {
@@ -184,7 +185,7 @@ func testUploadsOffset(t *testing.T, uploads registry.Uploads, blobs registry.Bl
 }
 
 // What came before a reader failed counts, and the upload goes on behind it.
-func testUploadsReaderFails(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsReaderFails(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	lost := errors.New("lost")
 	n, err := uploads.Append(t.Context(), uploader, id, 0, io.MultiReader(strings.NewReader("con"), iotest.ErrReader(lost)))
@@ -197,7 +198,7 @@ func testUploadsReaderFails(t *testing.T, uploads registry.Uploads, blobs regist
 	wantFinish(t, uploads, blobs, id, "content")
 }
 
-func testUploadsWrongDigest(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsWrongDigest(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	wantAppend(t, uploads, id, 0, "content")
 	_, err := uploads.Finish(t.Context(), uploader, id, d("another"))
@@ -207,7 +208,7 @@ func testUploadsWrongDigest(t *testing.T, uploads registry.Uploads, blobs regist
 }
 
 // A digest that is none says nothing about the bytes: the upload stays.
-func testUploadsMalformed(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsMalformed(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	for _, malformed := range []registry.Digest{"", "sha256:", "sha256:../../x", "md5:d41d8cd98f00b204e9800998ecf8427e", digest.SHA384.FromString("")} {
 		_, err := uploads.Finish(t.Context(), uploader, id, malformed)
@@ -216,14 +217,14 @@ func testUploadsMalformed(t *testing.T, uploads registry.Uploads, blobs registry
 	wantFinish(t, uploads, blobs, id, "")
 }
 
-func testUploadsInvisible(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsInvisible(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	wantAppend(t, uploads, id, 0, "content")
 	wantNothing(t, blobs, d("content"))
 }
 
 // What is cancelled is gone, whatever has arrived, and only its owner cancels.
-func testUploadsCancel(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsCancel(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	for _, content := range []string{"", "con", strings.Repeat("x", 1<<20)} {
 		id := beginUpload(t, uploads)
 		if content != "" {
@@ -243,7 +244,7 @@ func testUploadsCancel(t *testing.T, uploads registry.Uploads, blobs registry.Bl
 }
 
 // While one Append is at work, nobody else may append, finish or cancel.
-func testUploadsOneWriter(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsOneWriter(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	r, w := io.Pipe()
 	done := make(chan error, 1)
@@ -264,7 +265,7 @@ func testUploadsOneWriter(t *testing.T, uploads registry.Uploads, blobs registry
 }
 
 // Of writers that all continue at the same place, one succeeds; its bytes are kept whole.
-func testUploadsRace(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+func testUploadsRace(t *testing.T, uploads storage.Uploads, blobs storage.Blobs) {
 	id := beginUpload(t, uploads)
 	var wg sync.WaitGroup
 	var winners atomic.Int32

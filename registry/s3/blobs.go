@@ -8,11 +8,12 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Open only looks up the object. The first Read requests it from the current position to its end.
 // A Seek elsewhere drops that stream. ReadAt requests its range alone.
-func (b *Bucket) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (b *Bucket) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	key, err := b.key(d)
 	if err != nil {
 		return nil, 0, err

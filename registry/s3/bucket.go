@@ -17,6 +17,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 	tidyTimeout = time.Minute
 )
 
-// Bucket is [registry.Blobs] in a bucket. Create one with [Open].
+// Bucket is [storage.Blobs] in a bucket. Create one with [Open].
 type Bucket struct {
 	core   *minio.Core
 	name   string
@@ -56,7 +57,7 @@ type Bucket struct {
 	uploadForm  *regexp.Regexp // of the keys of uploads
 }
 
-var _ registry.RepairableBlobs = (*Bucket)(nil)
+var _ storage.RepairableBlobs = (*Bucket)(nil)
 
 // Open connects to a bucket, which must exist. Errors: CodeUnavailable if there are no
 // credentials, no response or no bucket.
@@ -88,7 +89,7 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	b := &Bucket{
 		core: core, name: c.Bucket, prefix: c.Prefix, config: c,
 		client: &http.Client{Transport: transport}, credentials: found,
-		partBytes: partBytes, copyBytes: maxCopyBytes, permitTime: registry.PermitTime,
+		partBytes: partBytes, copyBytes: maxCopyBytes, permitTime: storage.PermitTime,
 		leftoverAge: LeftoverAge, uploadForm: newUploadForm(),
 	}
 	b.buffers.New = func() any { return new([]byte) }

@@ -9,7 +9,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Leftovers lists what uploads left: objects in their folders, and multipart uploads.
@@ -41,7 +41,7 @@ func (b *Bucket) SetLeftoverAge(d time.Duration) { b.leftoverAge = d }
 func (b *Bucket) SetPermitTime(d time.Duration) { b.permitTime = d }
 
 // PermitAt is a permit issued at a time of the store's clock.
-func (b *Bucket) PermitAt(at time.Time) registry.Permit { return permit{b, at} }
+func (b *Bucket) PermitAt(at time.Time) storage.Permit { return permit{b, at} }
 
 // Time is the time by the store's clock.
 func (b *Bucket) Time(ctx context.Context) (time.Time, error) { return b.time(ctx) }

@@ -22,6 +22,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // weather is the way to the shared server. From one request on it is broken, until it
@@ -244,7 +245,7 @@ func (f stopping) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-func ignoreBlob(_ registry.Blob, _ int64, err error) error { return err }
+func ignoreBlob(_ storage.Blob, _ int64, err error) error { return err }
 
 func ignoreSize(_ int64, err error) error { return err }
 

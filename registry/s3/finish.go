@@ -8,11 +8,12 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Finish verifies the digest, combines the bytes into one object, and copies it to the key of
 // the blob. Every step can be repeated after a failure, so the upload ends last.
-func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
+func (u *Uploads) Finish(ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest) (int64, error) {
 	key, err := u.b.key(d)
 	if err != nil {
 		return 0, err
@@ -34,7 +35,7 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 
 // Cancel ends the upload and then deletes its objects. Sweep deletes those that cannot be
 // deleted now.
-func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
+func (u *Uploads) Cancel(ctx context.Context, owner storage.UploadOwner, id string) error {
 	state, err := u.states.Upload(ctx, owner, id)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algor
 // rehash computes the digest of an object of a known size.
 func (b *Bucket) rehash(ctx context.Context, key string, size int64, algorithm digest.Algorithm) (registry.Digest, error) {
 	sum := algorithm.Hash()
-	var all registry.Blob = &object{ctx: ctx, b: b, key: key, size: size}
+	var all storage.Blob = &object{ctx: ctx, b: b, key: key, size: size}
 	defer all.Close()
 	if _, err := io.Copy(sum, all); err != nil {
 		return "", err

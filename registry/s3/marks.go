@@ -13,11 +13,12 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.ContentMarks = (*Bucket)(nil)
-	_ registry.ReplicaPlace = (*Bucket)(nil)
+	_ storage.ContentMarks = (*Bucket)(nil)
+	_ storage.ReplicaPlace = (*Bucket)(nil)
 )
 
 // replicaFolder has an object for each replica that runs.
@@ -33,8 +34,8 @@ const (
 )
 
 // ContentMark reads the object that names the owner of the content. Its tag is the ETag.
-func (b *Bucket) ContentMark(ctx context.Context) (*registry.ContentMark, string, error) {
-	key := path.Join(b.prefix, registry.ContentMarkName)
+func (b *Bucket) ContentMark(ctx context.Context) (*storage.ContentMark, string, error) {
+	key := path.Join(b.prefix, storage.ContentMarkName)
 	stream, info, _, err := b.core.GetObject(ctx, b.name, key, minio.GetObjectOptions{})
 	if saidCode(err, minio.NoSuchKey) {
 		return nil, "", nil
@@ -47,17 +48,17 @@ func (b *Bucket) ContentMark(ctx context.Context) (*registry.ContentMark, string
 	if err != nil {
 		return nil, "", b.interpretError("read", key, err)
 	}
-	var m registry.ContentMark
+	var m storage.ContentMark
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, "", registry.Errorf(registry.CodeInvalid,
-			"%s in %s cannot be read, so the owner of the content is unknown: %w", registry.ContentMarkName, b, err)
+			"%s in %s cannot be read, so the owner of the content is unknown: %w", storage.ContentMarkName, b, err)
 	}
 	return &m, info.ETag, nil
 }
 
 // SetContentMark writes the object with a conditional request. If several processes write the
 // first mark, the store lets one succeed. The first write also tests that the store does so.
-func (b *Bucket) SetContentMark(ctx context.Context, m registry.ContentMark, tag string) error {
+func (b *Bucket) SetContentMark(ctx context.Context, m storage.ContentMark, tag string) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -86,14 +87,14 @@ func (b *Bucket) putMark(ctx context.Context, text []byte, tag string) error {
 	} else {
 		options.SetMatchETag(tag)
 	}
-	key := path.Join(b.prefix, registry.ContentMarkName)
+	key := path.Join(b.prefix, storage.ContentMarkName)
 	_, err := b.core.PutObject(ctx, b.name, key, strings.NewReader(string(text)), int64(len(text)), "", signed(text),
 		options)
 	answer, ok := response(err)
 	if ok &&
 		(answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict || answer.Code == minio.NoSuchKey) {
 		return registry.Errorf(registry.CodeConflict,
-			"%s: another process changed %s meanwhile; try again", b, registry.ContentMarkName)
+			"%s: another process changed %s meanwhile; try again", b, storage.ContentMarkName)
 	}
 	return b.interpretError("write", key, err)
 }
@@ -107,9 +108,9 @@ func (b *Bucket) DeleteContentMark(ctx context.Context, tag string) error {
 		return err
 	}
 	if have != tag {
-		return registry.Errorf(registry.CodeConflict, "%s: another process changed %s meanwhile", b, registry.ContentMarkName)
+		return registry.Errorf(registry.CodeConflict, "%s: another process changed %s meanwhile", b, storage.ContentMarkName)
 	}
-	key := path.Join(b.prefix, registry.ContentMarkName)
+	key := path.Join(b.prefix, storage.ContentMarkName)
 	return b.interpretError("delete", key, b.remove(ctx, key))
 }
 
@@ -118,12 +119,12 @@ func (b *Bucket) DeleteContentMark(ctx context.Context, tag string) error {
 func (b *Bucket) Overlaps(ctx context.Context) ([]string, error) {
 	for inside := b.prefix; inside != ""; {
 		inside, _ = cutLast(inside)
-		_, err := b.size(ctx, path.Join(inside, registry.ContentMarkName))
+		_, err := b.size(ctx, path.Join(inside, storage.ContentMarkName))
 		if err == nil {
 			return []string{b.nameOf(inside)}, nil
 		}
 		if !saidCode(err, minio.NoSuchKey) {
-			return nil, b.interpretError("look for", registry.ContentMarkName, err)
+			return nil, b.interpretError("look for", storage.ContentMarkName, err)
 		}
 	}
 	folders := []string{""}
@@ -158,12 +159,12 @@ func cutLast(prefix string) (before, last string) {
 func (b *Bucket) lookInto(ctx context.Context, folder string) (found bool, inside []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	own := path.Join(b.prefix, registry.ContentMarkName)
+	own := path.Join(b.prefix, storage.ContentMarkName)
 	for o := range b.core.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: folder}) {
 		switch {
 		case o.Err != nil:
 			return false, nil, b.interpretError("list", folder, o.Err)
-		case o.Key == folder+registry.ContentMarkName && o.Key != own:
+		case o.Key == folder+storage.ContentMarkName && o.Key != own:
 			return true, nil, nil
 		case strings.HasSuffix(o.Key, "/") && o.Key != folder && !b.isOwnFolder(o.Key):
 			inside = append(inside, o.Key)

@@ -10,13 +10,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestContentMarks(t *testing.T) {
 	t.Parallel()
-	registrytest.TestContentMarks(t, func(t *testing.T) func() registry.ContentMarks {
+	registrytest.TestContentMarks(t, func(t *testing.T) func() storage.ContentMarks {
 		prefix := newPrefix(t)
-		return func() registry.ContentMarks { return open(t, shared, prefix) }
+		return func() storage.ContentMarks { return open(t, shared, prefix) }
 	})
 }
 
@@ -26,7 +27,7 @@ func TestContentMarks(t *testing.T) {
 func TestOverlaps(t *testing.T) {
 	t.Parallel()
 	newPrefix(t)
-	mark := registry.ContentMark{Version: registry.ContentMarkVersion, Catalog: "a", Epoch: 1}
+	mark := storage.ContentMark{Version: storage.ContentMarkVersion, Catalog: "a", Epoch: 1}
 	for name, c := range map[string]struct {
 		marked, opened string
 		overlap        bool
@@ -72,6 +73,6 @@ func TestStoreWithoutConditions(t *testing.T) {
 	config.Endpoint = proxy.URL
 	b, err := s3.Open(t.Context(), config)
 	must(t, err)
-	err = b.SetContentMark(t.Context(), registry.ContentMark{Version: 1, Catalog: "a", Epoch: 1}, "")
+	err = b.SetContentMark(t.Context(), storage.ContentMark{Version: 1, Catalog: "a", Epoch: 1}, "")
 	wantCode(t, err, registry.CodeUnavailable)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // notes is the part of an upload's state that locates its bytes: those in parts, followed by
@@ -31,7 +32,7 @@ func (n notes) encode() (string, error) {
 }
 
 // readNotes decodes what encode wrote.
-func readNotes(state registry.UploadState) (notes, error) {
+func readNotes(state storage.UploadState) (notes, error) {
 	var n notes
 	decoder := json.NewDecoder(strings.NewReader(state.Place))
 	decoder.DisallowUnknownFields()

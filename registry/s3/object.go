@@ -8,6 +8,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // object is an open blob.
@@ -24,7 +25,7 @@ type object struct {
 	moved  bool // the stream has returned bytes
 }
 
-var _ registry.Blob = (*object)(nil)
+var _ storage.Blob = (*object)(nil)
 
 // Version changes when the object is replaced.
 func (o *object) Version() string { return o.version }

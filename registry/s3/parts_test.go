@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/s3"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 	manyBytes = 2*partBytes + partBytes/2 + 1
 )
 
-var owner = registry.UploadOwner{Repository: "staging/a"}
+var owner = storage.UploadOwner{Repository: "staging/a"}
 
 // random is n bytes that no two seeds share.
 func random(seed uint64, n int) []byte {

@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Put stores r under d. If an object of that size exists, it does not read r, unless the object is
@@ -36,7 +37,7 @@ func (b *Bucket) isStored(ctx context.Context, key string, d registry.Digest, si
 	if saidCode(err, minio.NoSuchKey) {
 		return false, nil
 	}
-	if err != nil || have != size || size > registry.CheckedBytes {
+	if err != nil || have != size || size > storage.CheckedBytes {
 		return err == nil && have == size, err
 	}
 	got, err := b.rehash(ctx, key, size, d.Algorithm())

@@ -11,27 +11,28 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.Remover = (*Bucket)(nil)
+var _ storage.Remover = (*Bucket)(nil)
 
 // permitKey is the name of an object under blobs/ that never exists. Deleting it shows which
 // requests the store refuses.
 const permitKey = "permit"
 
 // Permit takes the time from the store itself. Deletions by the permit are requests that
-// expire [registry.PermitTime] after that time, by the store's clock, so the store refuses
+// expire [storage.PermitTime] after that time, by the store's clock, so the store refuses
 // them if the collector was suspended or the request was delayed. Permit fails if the store
 // carries out an expired request. It also fails if the store refuses a current one: then the
 // date of its responses may be that of a proxy.
-func (b *Bucket) Permit(ctx context.Context) (registry.Permit, error) {
+func (b *Bucket) Permit(ctx context.Context) (storage.Permit, error) {
 	now, err := b.time(ctx)
 	if err != nil {
 		return nil, err
 	}
 	late := permit{
 		b,
-		now.Add(-b.permitTime - registry.RemovalMargin),
+		now.Add(-b.permitTime - storage.RemovalMargin),
 	} // the store must refuse it, even if the date is off by the margin
 	switch err := late.delete(ctx, b.under("blobs")+permitKey); {
 	case err == nil:
@@ -71,7 +72,7 @@ func (b *Bucket) Repeatable() bool { return true }
 // Outlast waits until every earlier permit has expired and the store has carried out what it
 // accepted.
 func (b *Bucket) Outlast(ctx context.Context) error {
-	timer := time.NewTimer(b.permitTime + registry.RemovalMargin)
+	timer := time.NewTimer(b.permitTime + storage.RemovalMargin)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // The example of docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html.
@@ -48,7 +49,7 @@ func TestLateDeletion(t *testing.T) {
 	if away := time.Since(now).Abs(); away > time.Minute {
 		t.Errorf("the store's time differs from this machine's by %v, want less than a minute", away)
 	}
-	wantCode(t, b.PermitAt(now.Add(-registry.PermitTime-2*time.Second)).Delete(t.Context(), d), registry.CodeUnavailable)
+	wantCode(t, b.PermitAt(now.Add(-storage.PermitTime-2*time.Second)).Delete(t.Context(), d), registry.CodeUnavailable)
 	wantBlob(t, b, d, []byte("kept"))
 	must(t, b.PermitAt(now).Delete(t.Context(), d))
 	wantNoBlob(t, b, d)
@@ -116,17 +117,17 @@ func TestPermitRefused(t *testing.T) {
 
 // sleeper is a remover whose collector is suspended just before it deletes.
 type sleeper struct {
-	registry.Remover
+	storage.Remover
 	sleep func()
 }
 
-func (s sleeper) Permit(ctx context.Context) (registry.Permit, error) {
+func (s sleeper) Permit(ctx context.Context) (storage.Permit, error) {
 	permit, err := s.Remover.Permit(ctx)
 	return sleeping{permit, s.sleep}, err
 }
 
 type sleeping struct {
-	registry.Permit
+	storage.Permit
 	sleep func()
 }
 
@@ -154,7 +155,7 @@ func TestCollectorSleeps(t *testing.T) {
 	d := digest.FromString("wanted again")
 	must(t, b.Put(t.Context(), d, 12, strings.NewReader("wanted again")))
 	sleep := func() {
-		clock.Pass(registry.RemovalTime + time.Second) // the catalog's clock and the store's go on
+		clock.Pass(storage.RemovalTime + time.Second) // the catalog's clock and the store's go on
 		for begun, err := b.Time(t.Context()); ; {
 			must(t, err)
 			if now, err := b.Time(t.Context()); err != nil || now.Sub(begun) > 2*time.Second {
@@ -235,7 +236,7 @@ func TestRepeatedDeletion(t *testing.T) {
 			break
 		}
 	}
-	clock.Pass(registry.RemovalTime)
+	clock.Pass(storage.RemovalTime)
 	must(t, push(time.Minute))
 	if status := repeat(); status != http.StatusForbidden {
 		t.Errorf("the repeated DELETE got %d, want %d: it has expired", status, http.StatusForbidden)
@@ -248,10 +249,10 @@ func TestOutlast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := new(s3.Bucket)
-		b.SetPermitTime(registry.PermitTime)
+		b.SetPermitTime(storage.PermitTime)
 		began := time.Now()
 		must(t, b.Outlast(t.Context()))
-		if took, want := time.Since(began), registry.PermitTime+registry.RemovalMargin; took < want {
+		if took, want := time.Since(began), storage.PermitTime+storage.RemovalMargin; took < want {
 			t.Errorf("it waits %v, want %v: a deletion could still arrive", took, want)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,11 +11,11 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // shared is the server of the tests that do not stop theirs; nil if there is none.
@@ -58,7 +58,7 @@ func open(t testing.TB, server *registrytest.S3Server, prefix string) *s3.Bucket
 
 func TestBlobs(t *testing.T) {
 	t.Parallel()
-	registrytest.TestBlobs(t, func(t *testing.T) (registry.RepairableBlobs, registrytest.Damage) {
+	registrytest.TestBlobs(t, func(t *testing.T) (storage.RepairableBlobs, registrytest.Damage) {
 		prefix := newPrefix(t)
 		return open(t, shared, prefix), registrytest.DamageFile(shared.Folder(prefix))
 	})
@@ -71,7 +71,7 @@ func TestRemover(t *testing.T) {
 
 func TestUploads(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs, registrytest.Damage) {
+	registrytest.TestUploads(t, func(t *testing.T) (storage.Uploads, storage.Blobs, registrytest.Damage) {
 		prefix := newPrefix(t)
 		b := open(t, shared, prefix)
 		return s3.NewUploads(b, mem.New()), b, registrytest.DamageFile(shared.Folder(prefix))

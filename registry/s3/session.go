@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 // session is an upload that a caller of this process is writing.
 type session struct {
 	u     *Uploads
-	state registry.UploadState // as recorded
-	notes notes                // as recorded
+	state storage.UploadState // as recorded
+	notes notes               // as recorded
 
 	parts  []part
 	next   int       // number of the next part
@@ -35,7 +36,7 @@ type session struct {
 
 // open returns a session for a state. The caller closes it. Errors: CodeConflict if another
 // caller of this process is writing the upload.
-func (u *Uploads) open(state registry.UploadState) (*session, error) {
+func (u *Uploads) open(state storage.UploadState) (*session, error) {
 	n, err := readNotes(state)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (s *session) loadTail(ctx context.Context) error {
 		*s.buffer = append((*s.buffer)[:0], s.notes.Tail...)
 		return nil
 	}
-	var tail registry.Blob = &object{ctx: ctx, b: s.u.b, key: s.notes.TailKey, size: s.notes.TailSize}
+	var tail storage.Blob = &object{ctx: ctx, b: s.u.b, key: s.notes.TailKey, size: s.notes.TailSize}
 	defer tail.Close()
 	var err error
 	*s.buffer, err = fill(ctx, (*s.buffer)[:0], int(s.notes.TailSize), tail, io.Discard)
@@ -209,7 +210,7 @@ func (s *session) saveTail(ctx context.Context) error {
 }
 
 // record swaps the state of the upload.
-func (s *session) record(ctx context.Context, state registry.UploadState, n notes) error {
+func (s *session) record(ctx context.Context, state storage.UploadState, n notes) error {
 	place, err := n.encode()
 	if err != nil {
 		return err

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/s3"
-
-	"github.com/opencontainers/go-digest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func wantEmptyStaging(t testing.TB, b *s3.Bucket) {
@@ -35,7 +36,7 @@ func TestSweep(t *testing.T) {
 	appendTo(t, u, parts, 0, random(21, partBytes+100_000))
 	must(t, b.Write(t.Context(), "mlpromote-uploads/"+noUpload+"."+random26))
 	must(t, b.Multipart(t.Context(), "blobs/sha256/ab/"+strings.Repeat("ab", 32)))
-	foreign := registry.NewUpload(owner)
+	foreign := storage.NewUpload(owner)
 	foreign.Place = `{"file":"x"}`
 	must(t, db.CreateUpload(t.Context(), foreign))
 

@@ -8,9 +8,10 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Uploads is [registry.Uploads] in a [Bucket]. Create one with [NewUploads]. Several processes
+// Uploads is [storage.Uploads] in a [Bucket]. Create one with [NewUploads]. Several processes
 // can share a bucket and the states, and continue each other's uploads.
 //
 // Only the states order writers. An Append sends its bytes to unique keys, and they count once
@@ -18,20 +19,20 @@ import (
 // to swap wins and the other gets a conflict.
 type Uploads struct {
 	b      *Bucket
-	states registry.UploadStates
+	states storage.UploadStates
 	held   sync.Map // identifiers of uploads that this process is writing
 }
 
-var _ registry.Uploads = (*Uploads)(nil)
+var _ storage.Uploads = (*Uploads)(nil)
 
 // NewUploads returns the uploads into a bucket.
-func NewUploads(b *Bucket, states registry.UploadStates) *Uploads {
+func NewUploads(b *Bucket, states storage.UploadStates) *Uploads {
 	return &Uploads{b: b, states: states}
 }
 
 // Begin records a new upload. The first request to the store comes with its first bytes.
-func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
-	state := registry.NewUpload(owner)
+func (u *Uploads) Begin(ctx context.Context, owner storage.UploadOwner) (string, error) {
+	state := storage.NewUpload(owner)
 	var err error
 	if state.Place, err = (notes{}).encode(); err != nil {
 		return "", registry.Errorf(registry.CodeInternal, "begin upload: %w", err)
@@ -40,7 +41,7 @@ func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string
 }
 
 // Offset returns the number of bytes received.
-func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
+func (u *Uploads) Offset(ctx context.Context, owner storage.UploadOwner, id string) (int64, error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	return state.Offset, err
 }
@@ -48,7 +49,7 @@ func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id str
 // Append collects bytes into parts and stores the rest as the tail.
 func (u *Uploads) Append(
 	ctx context.Context,
-	owner registry.UploadOwner,
+	owner storage.UploadOwner,
 	id string,
 	offset int64,
 	r io.Reader,

@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // typeIndex is the media type of releases. It also identifies releases whose bytes can no
@@ -21,12 +24,12 @@ const maxAffected = 100
 
 // affected returns the releases that need a digest: in each repository with it, those whose
 // index refers to it directly or through other manifests. Unreadable manifests are skipped.
-func (s *Scrubber) affected(ctx context.Context, d registry.Digest, repositories []string) ([]registry.AffectedRelease, error) {
+func (s *Scrubber) affected(ctx context.Context, d registry.Digest, repositories []string) ([]storage.AffectedRelease, error) {
 	heads, err := s.Catalog.Heads(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}
-	var all []registry.AffectedRelease
+	var all []storage.AffectedRelease
 	for _, repository := range repositories {
 		model, sources := registry.ModelOf(repository)
 		if sources {
@@ -39,18 +42,18 @@ func (s *Scrubber) affected(ctx context.Context, d registry.Digest, repositories
 		}
 		for _, r := range releases {
 			r.Environment, r.Model = environment, model
-			r.Head = slices.ContainsFunc(heads, func(h registry.Head) bool {
+			r.Head = slices.ContainsFunc(heads, func(h history.Head) bool {
 				return h.Environment == environment && h.Model == model && h.Release == r.Release
 			})
 			all = append(all, r)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b registry.AffectedRelease) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(all, func(a, b storage.AffectedRelease) int { return cmp.Compare(rank(a), rank(b)) })
 	return all[:min(len(all), maxAffected)], nil
 }
 
 // rank puts heads first.
-func rank(r registry.AffectedRelease) int {
+func rank(r storage.AffectedRelease) int {
 	if r.Head {
 		return 0
 	}
@@ -58,7 +61,7 @@ func rank(r registry.AffectedRelease) int {
 }
 
 // releasesWith returns the releases of a repository that refer to a digest.
-func (s *Scrubber) releasesWith(ctx context.Context, repository string, d registry.Digest) ([]registry.AffectedRelease, error) {
+func (s *Scrubber) releasesWith(ctx context.Context, repository string, d registry.Digest) ([]storage.AffectedRelease, error) {
 	held, err := s.Store.Records(ctx, repository)
 	if err != nil {
 		return nil, err
@@ -73,7 +76,7 @@ func (s *Scrubber) releasesWith(ctx context.Context, repository string, d regist
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		links, err := registry.ManifestLinks(raw)
+		links, err := artifact.ManifestLinks(raw)
 		if !ok || err != nil {
 			isRelease[h.Digest] = h.Digest == d && h.MediaType == typeIndex && len(h.Tags) > 0
 			continue
@@ -81,17 +84,17 @@ func (s *Scrubber) releasesWith(ctx context.Context, repository string, d regist
 		var document struct {
 			ArtifactType string `json:"artifactType"`
 		}
-		isRelease[h.Digest] = json.Unmarshal(raw, &document) == nil && document.ArtifactType == registry.ReleaseType
+		isRelease[h.Digest] = json.Unmarshal(raw, &document) == nil && document.ArtifactType == artifact.ReleaseType
 		for _, child := range links.Mentions {
 			parents[child] = append(parents[child], h.Digest)
 		}
 	}
 	reached := reach(d, parents)
-	var found []registry.AffectedRelease
+	var found []storage.AffectedRelease
 	for _, h := range held {
 		if h.Manifest && reached[h.Digest] && isRelease[h.Digest] {
-			tags := slices.DeleteFunc(slices.Clone(h.Tags), func(tag string) bool { return tag == registry.HeadTag })
-			found = append(found, registry.AffectedRelease{Release: h.Digest, Tags: tags})
+			tags := slices.DeleteFunc(slices.Clone(h.Tags), func(tag string) bool { return tag == artifact.HeadTag })
+			found = append(found, storage.AffectedRelease{Release: h.Digest, Tags: tags})
 		}
 	}
 	return found, nil
@@ -114,7 +117,7 @@ func reach(d registry.Digest, parents map[registry.Digest][]registry.Digest) map
 }
 
 // manifest reads a manifest. ok is false if its bytes do not match its digest.
-func (s *Scrubber) manifest(ctx context.Context, h registry.GCRecord) ([]byte, bool) {
+func (s *Scrubber) manifest(ctx context.Context, h storage.GCRecord) ([]byte, bool) {
 	blob, _, err := s.Blobs.Open(ctx, h.Digest)
 	if err != nil {
 		return nil, false

@@ -9,11 +9,12 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // fault is what is wrong with content. The zero fault means intact content.
 type fault struct {
-	kind   registry.DamageKind
+	kind   storage.DamageKind
 	detail string
 }
 
@@ -61,7 +62,7 @@ func (s *Scrubber) note(ctx context.Context, d registry.Digest, wrong fault) (bo
 	if err != nil || len(holders) == 0 {
 		return false, err
 	}
-	damage := registry.Damage{Digest: d, Kind: wrong.kind, Detail: wrong.detail, Repositories: holders}
+	damage := storage.Damage{Digest: d, Kind: wrong.kind, Detail: wrong.detail, Repositories: holders}
 	if damage.Releases, err = s.affected(ctx, d, holders); err != nil {
 		return true, err
 	}
@@ -89,11 +90,11 @@ func (s *Scrubber) forget(ctx context.Context, d registry.Digest) error {
 func (s *Scrubber) hash(ctx context.Context, d registry.Digest) (int64, fault, error) {
 	h, err := registry.NewHash(d)
 	if err != nil {
-		return 0, fault{registry.DamageUnreadable, err.Error()}, nil
+		return 0, fault{storage.DamageUnreadable, err.Error()}, nil
 	}
 	blob, size, err := s.Blobs.Open(ctx, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return 0, fault{registry.DamageMissing, "its bytes are missing"}, nil
+		return 0, fault{storage.DamageMissing, "its bytes are missing"}, nil
 	}
 	if err != nil {
 		return failed(ctx, 0, err)
@@ -116,7 +117,7 @@ func (s *Scrubber) hash(ctx context.Context, d registry.Digest) (int64, fault, e
 		}
 	}
 	if got := digest.NewDigest(d.Algorithm(), h); got != d {
-		return n, fault{registry.DamageChanged, fmt.Sprintf("its %d bytes have the digest %s", n, got)}, nil
+		return n, fault{storage.DamageChanged, fmt.Sprintf("its %d bytes have the digest %s", n, got)}, nil
 	}
 	return n, fault{}, nil
 }
@@ -135,5 +136,5 @@ func failed(ctx context.Context, n int64, err error) (int64, fault, error) {
 	if ctx.Err() != nil || registry.HasCode(err, registry.CodeUnavailable) {
 		return n, fault{}, err
 	}
-	return n, fault{registry.DamageUnreadable, err.Error()}, nil
+	return n, fault{storage.DamageUnreadable, err.Error()}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 // Background runs a Scrubber in a service, in one replica out of several.
 type Background struct {
 	Scrubber *Scrubber
-	Leases   registry.Leases
+	Leases   storage.Leases
 	Holder   string        // unique name of this process in the lease
 	Restart  bool          // Pass begins at the beginning
 	Interval time.Duration // from the end of one pass to the beginning of the next; 0: no passes

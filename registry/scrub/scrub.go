@@ -9,24 +9,25 @@ import (
 	"golang.org/x/time/rate"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config has the dependencies and options of a Scrubber. The first seven are required.
 type Config struct {
-	Blobs     registry.Blobs // as they are stored
-	Inventory registry.Inventory
-	Store     registry.GCStore
-	Catalog   registry.Catalog
-	Damages   registry.Damages
-	States    registry.ScrubStates
-	Clock     registry.CatalogClock
+	Blobs     storage.Blobs // as they are stored
+	Inventory storage.Inventory
+	Store     storage.GCStore
+	Catalog   storage.Catalog
+	Damages   storage.Damages
+	States    storage.ScrubStates
+	Clock     storage.CatalogClock
 
 	// Rate bounds the bytes read per second; 0 means no bound.
 	Rate int64
 	// Found is called once for each damage, and Repaired when it is repaired. Progress is
 	// called after each digest with its number of bytes. They may be nil.
-	Found    func(ctx context.Context, d registry.Damage)
-	Repaired func(ctx context.Context, d registry.Damage)
+	Found    func(ctx context.Context, d storage.Damage)
+	Repaired func(ctx context.Context, d storage.Damage)
 	Progress func(bytes int64)
 }
 
@@ -57,10 +58,10 @@ func New(c Config) (*Scrubber, error) {
 const stateName = "content"
 
 // State returns the progress of the scrubber. The zero state means that no pass has begun.
-func (s *Scrubber) State(ctx context.Context) (registry.ScrubState, error) {
+func (s *Scrubber) State(ctx context.Context) (storage.ScrubState, error) {
 	state, err := s.States.Get(ctx, stateName)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return registry.ScrubState{}, nil
+		return storage.ScrubState{}, nil
 	}
 	return state, err
 }
@@ -105,7 +106,7 @@ func (s *Scrubber) Pass(ctx context.Context) (Result, error) {
 	if err != nil {
 		return did, err
 	}
-	return did, s.States.Put(ctx, stateName, registry.ScrubState{Finished: finished})
+	return did, s.States.Put(ctx, stateName, storage.ScrubState{Finished: finished})
 }
 
 // saveInterval is how often a pass records its position.
@@ -117,7 +118,7 @@ func (s *Scrubber) Restart(ctx context.Context) error {
 	if err != nil || state.Started.IsZero() {
 		return err
 	}
-	return s.States.Put(ctx, stateName, registry.ScrubState{Finished: state.Finished})
+	return s.States.Put(ctx, stateName, storage.ScrubState{Finished: state.Finished})
 }
 
 // Read reads content that repositories received since a time, or all content for the zero time.

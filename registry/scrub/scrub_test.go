@@ -19,15 +19,18 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/scrub"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// storage has bytes that can be damaged, and counts reads.
-type storage struct {
+// scrubbed has bytes that can be damaged, and counts reads.
+type scrubbed struct {
 	*mem.Blobs
 	mu      sync.Mutex
 	changed map[registry.Digest]bool
@@ -35,7 +38,7 @@ type storage struct {
 	opened  []registry.Digest
 }
 
-func (s *storage) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (s *scrubbed) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -50,7 +53,7 @@ func (s *storage) Open(ctx context.Context, d registry.Digest) (registry.Blob, i
 }
 
 // take returns the digests that were opened since the last call.
-func (s *storage) take() []registry.Digest {
+func (s *scrubbed) take() []registry.Digest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	opened := s.opened
@@ -59,7 +62,7 @@ func (s *storage) take() []registry.Digest {
 }
 
 // flipped changes a byte in every read of content.
-type flipped struct{ registry.Blob }
+type flipped struct{ storage.Blob }
 
 func (f flipped) Read(p []byte) (int, error) {
 	n, err := f.Blob.Read(p)
@@ -73,18 +76,18 @@ func (f flipped) Read(p []byte) (int, error) {
 type world struct {
 	config  scrub.Config
 	db      *mem.DB
-	blobs   *storage
+	blobs   *scrubbed
 	clock   *registrytest.Clock
-	release registry.Release
-	leases  registry.Leases
+	release artifact.Release
+	leases  storage.Leases
 
 	mu              sync.Mutex
-	found, repaired []registry.Damage
+	found, repaired []storage.Damage
 }
 
 func setup(t *testing.T) *world {
 	t.Helper()
-	w := &world{db: mem.New(), clock: registrytest.NewClock(), blobs: &storage{Blobs: mem.NewBlobs(), changed: make(map[registry.Digest]bool)}}
+	w := &world{db: mem.New(), clock: registrytest.NewClock(), blobs: &scrubbed{Blobs: mem.NewBlobs(), changed: make(map[registry.Digest]bool)}}
 	w.db.Now = w.clock.Now
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return oci.Local(w.blobs, w.db, name), nil
@@ -97,11 +100,11 @@ func setup(t *testing.T) *world {
 	if err := w.db.SetTag(t.Context(), "staging/"+registrytest.Model, "1.0.0", built); err != nil {
 		t.Fatal(err)
 	}
-	change := registry.Change{
-		Event: registry.Event{
-			Time: w.clock.Now(), Kind: registry.EventPublish, Environment: "staging", Model: registrytest.Model, Version: "1.0.0", Release: built,
+	change := storage.Change{
+		Event: history.Event{
+			Time: w.clock.Now(), Kind: history.EventPublish, Environment: "staging", Model: registrytest.Model, Version: "1.0.0", Release: built,
 		},
-		DecisionBasis: registrytest.HeadAlone("staging", registrytest.Model, ""), Move: &registry.HeadMove{},
+		DecisionBasis: registrytest.HeadAlone("staging", registrytest.Model, ""), Move: &storage.HeadMove{},
 	}
 	if _, err := w.db.Apply(t.Context(), change); err != nil {
 		t.Fatal(err)
@@ -109,13 +112,13 @@ func setup(t *testing.T) *world {
 	w.leases = w.db
 	w.config = scrub.Config{
 		Blobs: w.blobs, Inventory: w.db, Store: w.db, Catalog: w.db, Clock: w.db,
-		Damages: mem.NewTable[registry.Damage](), States: mem.NewTable[registry.ScrubState](),
-		Found: func(_ context.Context, d registry.Damage) {
+		Damages: mem.NewTable[storage.Damage](), States: mem.NewTable[storage.ScrubState](),
+		Found: func(_ context.Context, d storage.Damage) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.found = append(w.found, d)
 		},
-		Repaired: func(_ context.Context, d registry.Damage) {
+		Repaired: func(_ context.Context, d storage.Damage) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.repaired = append(w.repaired, d)
@@ -135,7 +138,7 @@ func (w *world) scrubber(t *testing.T) *scrub.Scrubber {
 }
 
 // pass makes a pass and returns the damage that it found for the first time.
-func (w *world) pass(t *testing.T) (scrub.Result, []registry.Damage) {
+func (w *world) pass(t *testing.T) (scrub.Result, []storage.Damage) {
 	t.Helper()
 	did, err := w.scrubber(t).Pass(t.Context())
 	if err != nil {
@@ -208,18 +211,18 @@ func TestDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		which  func(*world, *testing.T) registry.Digest
 		damage func(*world, *testing.T, registry.Digest)
-		kind   registry.DamageKind
+		kind   storage.DamageKind
 	}{
-		"a changed engine": {(*world).engine, func(w *world, t *testing.T, d registry.Digest) { w.damage(t, d, true) }, registry.DamageChanged},
+		"a changed engine": {(*world).engine, func(w *world, t *testing.T, d registry.Digest) { w.damage(t, d, true) }, storage.DamageChanged},
 		"a changed release": {
 			func(w *world, _ *testing.T) registry.Digest { return w.release.Digest },
-			func(w *world, t *testing.T, d registry.Digest) { w.damage(t, d, true) }, registry.DamageChanged,
+			func(w *world, t *testing.T, d registry.Digest) { w.damage(t, d, true) }, storage.DamageChanged,
 		},
 		"a missing file": {(*world).file, func(w *world, t *testing.T, d registry.Digest) {
 			if err := w.blobs.Delete(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
-		}, registry.DamageMissing},
+		}, storage.DamageMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +238,7 @@ func TestDamage(t *testing.T) {
 			}
 			c.damage(w, t, d)
 			did, found := w.pass(t)
-			want := []registry.AffectedRelease{{Environment: "staging", Model: registrytest.Model,
+			want := []storage.AffectedRelease{{Environment: "staging", Model: registrytest.Model,
 				Release: w.release.Digest, Tags: []string{"1.0.0"}, Head: true}}
 			if did.Damaged != 1 || len(found) != 1 || found[0].Digest != d || found[0].Kind != c.kind ||
 				fmt.Sprint(found[0].Releases) != fmt.Sprint(want) {
@@ -299,7 +302,7 @@ func TestStorageDown(t *testing.T) {
 }
 
 // vanishing is content that is removed from repositories while it is read.
-type vanishing struct{ registry.Inventory }
+type vanishing struct{ storage.Inventory }
 
 func (v vanishing) Holders(context.Context, registry.Digest) ([]string, error) { return nil, nil }
 
@@ -321,7 +324,7 @@ func TestDamageIsForgotten(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	stale := digest.FromString("gone")
-	if err := w.config.Damages.Put(t.Context(), string(stale), registry.Damage{Digest: stale}); err != nil {
+	if err := w.config.Damages.Put(t.Context(), string(stale), storage.Damage{Digest: stale}); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(t)
@@ -339,12 +342,12 @@ func TestScrubbingIsNotUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys []registry.GCRecordKey
+	var keys []storage.GCRecordKey
 	for _, h := range before {
 		keys = append(keys, h.Key())
 	}
-	err = w.db.UpdateRecords(t.Context(), repository, func([]registry.GCRecord) (registry.GCChanges, error) {
-		return registry.GCChanges{At: w.clock.Now(), Mark: keys}, nil
+	err = w.db.UpdateRecords(t.Context(), repository, func([]storage.GCRecord) (storage.GCChanges, error) {
+		return storage.GCChanges{At: w.clock.Now(), Mark: keys}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -532,11 +535,11 @@ func TestBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, found := w.pass(t)
-	kinds := make(map[registry.Digest]registry.DamageKind)
+	kinds := make(map[registry.Digest]storage.DamageKind)
 	for _, d := range found {
 		kinds[d.Digest] = d.Kind
 	}
-	if len(kinds) != 2 || kinds[changed] != registry.DamageChanged || kinds[gone] != registry.DamageMissing {
+	if len(kinds) != 2 || kinds[changed] != storage.DamageChanged || kinds[gone] != storage.DamageMissing {
 		t.Errorf("found %v, want %s changed and %s missing", kinds, changed, gone)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // answersBytes limits the memory of remembered answers to resolves, maxQuestion the question of one.
@@ -21,9 +23,9 @@ type question struct{ method, path, host, accept, query, body string }
 // answered is the answer to a question. It decides nothing: the registry answers every request, and the
 // response is sent again only if the registry says that the answer is the one before.
 type answered struct {
-	query    registry.ResolveQuery // with the answer as Known
-	names    bool                  // the question names a node type or a runtime
-	at       any                   // state of the catalog that the names were looked up in; nil: unknown
+	query    api.ResolveQuery // with the answer as Known
+	names    bool             // the question names a node type or a runtime
+	at       any              // state of the catalog that the names were looked up in; nil: unknown
 	response *response
 }
 
@@ -37,7 +39,7 @@ func questionOf(r *request, body string) question {
 // question mean must be known to be the same: nobody has written to the catalog since.
 func (s server) again(r *request, q question) (*response, error) {
 	known, ok := s.answers.Get(q)
-	if !ok || known.names && known.at != registry.InstantOf(r.Context()).State() {
+	if !ok || known.names && known.at != storage.InstantOf(r.Context()).State() {
 		return nil, nil
 	}
 	return s.decide(r, q, known)
@@ -66,7 +68,7 @@ func (s server) decide(r *request, q question, a answered) (*response, error) {
 
 // resolved returns the response with a resolution, in which references have the name of the service
 // that the client used.
-func resolved(r *request, resolution registry.Resolution) (*response, error) {
+func resolved(r *request, resolution api.Resolution) (*response, error) {
 	if ref, err := registry.ParseRef(resolution.Ref); err == nil && ref.Host == "" {
 		resolution.Ref = r.Host + "/" + resolution.Ref
 	}

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // Two questions that differ in any field, also in one that is added later, are two.
@@ -44,7 +44,7 @@ func TestQuestionsHaveTheWholeRequest(t *testing.T) {
 // What is remembered has a limit, and so has each question.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
-	s := newServer(Config{Registry: always{same: registry.Resolution{Version: "1.0.0", Ground: 1}}})
+	s := newServer(Config{Registry: always{same: api.Resolution{Version: "1.0.0", Ground: 1}}})
 	r := &request{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
 	ask := func(q question) {
 		t.Helper()
@@ -71,10 +71,10 @@ func has(s server, q question) bool {
 
 // always is a registry that resolves to the same.
 type always struct {
-	registry.Interface
-	same registry.Resolution
+	api.Interface
+	same api.Resolution
 }
 
-func (a always) Resolve(context.Context, registry.ResolveQuery) (registry.Resolution, error) {
+func (a always) Resolve(context.Context, api.ResolveQuery) (api.Resolution, error) {
 	return a.same, nil
 }

@@ -17,29 +17,33 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/defaults"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const nodeQuery = "environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0"
 
 // gated is a registry that refuses to resolve, as one whose configuration is not the agreed one.
 type gated struct {
-	registry.Interface
+	api.Interface
 	closed  atomic.Bool
 	asked   atomic.Int64 // about what was not answered before
 	catalog atomic.Int64 // state of the tables of names
 }
 
-func (g *gated) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (g *gated) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	if q.Known == nil {
 		g.asked.Add(1)
 	}
 	if g.closed.Load() {
-		return registry.Resolution{}, registry.Errorf(registry.CodeUnavailable, "the configuration differs")
+		return api.Resolution{}, registry.Errorf(registry.CodeUnavailable, "the configuration differs")
 	}
 	return g.Interface.Resolve(ctx, q)
 }
@@ -55,11 +59,11 @@ func remembering(t *testing.T, edits ...func(c *server.Config)) (*world, *gated)
 	gate.Interface = access.Guard(service.Remember(w.Interface.(*service.Service), w.db, 1<<20))
 	inner := w.handler
 	w.handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		ctx := registry.AtOneInstant(r.Context())
-		if _, ok := registry.PrincipalOf(ctx); !ok {
-			ctx = registry.WithPrincipal(ctx, access.Anonymous())
+		ctx := storage.AtOneInstant(r.Context())
+		if _, ok := storage.PrincipalOf(ctx); !ok {
+			ctx = storage.WithPrincipal(ctx, access.Anonymous())
 		}
-		registry.InstantOf(ctx).Choose(func() (any, bool) { return gate.catalog.Load(), true })
+		storage.InstantOf(ctx).Choose(func() (any, bool) { return gate.catalog.Load(), true })
 		inner.ServeHTTP(rw, r.WithContext(ctx))
 	})
 	return w, gate
@@ -128,19 +132,19 @@ func TestResolveShowsEveryChange(t *testing.T) {
 	see("a promotion")
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	see("another promotion")
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	delete(tags, "a promotion") // this is its head
 	see("a rollback")
-	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
+	if err := w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	third := w.Promoted(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 	see("a promotion after the rollback")
-	fail := registrytest.Report(third, third.Engines[0], registry.VerdictFail)
+	fail := registrytest.Report(third, third.Engines[0], evidence.VerdictFail)
 	fail.FinishedOn = fail.FinishedOn.AddDate(0, 0, 1)
-	w.AttachTo(t, "prod", third, third.Engines[0].Digest, registry.PredicateParity, fail)
+	w.AttachTo(t, "prod", third, third.Engines[0].Digest, evidence.PredicateParity, fail)
 	see("a report that failed")
 
 	gate.closed.Store(true)
@@ -148,7 +152,7 @@ func TestResolveShowsEveryChange(t *testing.T) {
 		t.Errorf("while the registry refuses: status %d, want 503", got.Code)
 	}
 	gate.closed.Store(false)
-	w.AttachTo(t, "prod", third, third.Digest, registry.PredicateQuarantine, struct{}{})
+	w.AttachTo(t, "prod", third, third.Digest, evidence.PredicateQuarantine, struct{}{})
 	if got := see("a quarantine"); got.Code != http.StatusNotFound || !strings.Contains(got.Body.String(), "in quarantine") {
 		t.Errorf("after a quarantine: %d %s", got.Code, got.Body)
 	}
@@ -232,7 +236,7 @@ func TestResolveShowsChangedNames(t *testing.T) {
 		}
 	}
 	change(w.config.Runtimes.Put(t.Context(), "onnxruntime:1.30.0",
-		registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}))
+		artifact.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"onnxruntime": "1.0.0"}}))
 	for range 2 {
 		w.resolved(t, "the name of another runtime", http.MethodGet, query, "", http.StatusNotFound)
 	}
@@ -248,7 +252,7 @@ func TestResolveShowsChangedNames(t *testing.T) {
 func TestResolveShowsChangedFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(n registry.Node) {
+	write := func(n artifact.Node) {
 		t.Helper()
 		data, err := json.Marshal(n)
 		if err != nil {
@@ -260,7 +264,7 @@ func TestResolveShowsChangedFiles(t *testing.T) {
 	}
 	write(registrytest.Node("v1"))
 	w, gate := remembering(t, func(c *server.Config) {
-		c.NodeTypes = defaults.Over(c.NodeTypes, defaults.Folder[registry.Node]{Dir: dir, Read: node.ParseFile})
+		c.NodeTypes = defaults.Over(c.NodeTypes, defaults.Folder[artifact.Node]{Dir: dir, Read: node.ParseFile})
 	})
 	w.Promoted(t, registrytest.Build{})
 	questions := map[string]struct{ method, target, body string }{
@@ -290,14 +294,14 @@ func TestResolveAsksWhoMay(t *testing.T) {
 	t.Parallel()
 	w, _ := remembering(t)
 	w.Promoted(t, registrytest.Build{})
-	ask := func(grants ...registry.Grant) int {
+	ask := func(grants ...storage.Grant) int {
 		r := httptest.NewRequest(http.MethodGet, model+"resolve?"+nodeQuery, nil)
 		got := httptest.NewRecorder()
-		w.handler.ServeHTTP(got, r.WithContext(registry.WithPrincipal(r.Context(), registry.Principal{Name: "node", Grants: grants})))
+		w.handler.ServeHTTP(got, r.WithContext(storage.WithPrincipal(r.Context(), storage.Principal{Name: "node", Grants: grants})))
 		return got.Code
 	}
-	read := func(environment string) registry.Grant {
-		return registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: environment, Model: "**"}
+	read := func(environment string) storage.Grant {
+		return storage.Grant{Permissions: []storage.Permission{storage.PermissionRead}, Environment: environment, Model: "**"}
 	}
 	for range 2 {
 		if got := ask(read("prod")); got != http.StatusOK {

@@ -11,13 +11,14 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // limitBody limits the body of a request by its route. A caller that the registry is going to refuse gets no large
 // body read.
 func (s server) limitBody(route route, r *request) error {
 	limit := cmp.Or(route.Limit, api.SmallBody)
-	switch caller, _ := registry.PrincipalOf(r.Context()); {
+	switch caller, _ := storage.PrincipalOf(r.Context()); {
 	case r.Body == nil || r.Body == http.NoBody:
 		return nil
 	case r.ContentLength > limit:

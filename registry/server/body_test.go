@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/server"
 )
@@ -54,7 +55,7 @@ func TestBusyWithBodies(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	w := setup(t, func(c *server.Config) {
 		read := c.ReadNode
-		c.ReadNode = func(name string, data []byte) (registry.Node, error) {
+		c.ReadNode = func(name string, data []byte) (artifact.Node, error) {
 			begun <- struct{}{}
 			<-end
 			return read(name, data)

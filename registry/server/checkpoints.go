@@ -6,7 +6,9 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Checkpoints makes signed checkpoints of the history and lists those that were made.
@@ -18,7 +20,7 @@ type Checkpoints interface {
 	// CodeNotFound if there is no such event.
 	Proof(ctx context.Context, seq int64) ([]byte, error)
 	// KeptAfter lists up to limit checkpoints of more than size events, by size.
-	KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error)
+	KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error)
 }
 
 func (s server) withCheckpoints() (Checkpoints, error) {
@@ -59,7 +61,7 @@ func (s server) checkpoints(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, next := cut(kept, limit, func(c registry.KeptCheckpoint) string { return strconv.FormatInt(c.Size, 10) })
+	kept, next := cut(kept, limit, func(c trust.KeptCheckpoint) string { return strconv.FormatInt(c.Size, 10) })
 	return page(r, kept, next)
 }
 
@@ -69,7 +71,7 @@ func (s server) proof(r *request) (*response, error) {
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
 	}
-	events, err := s.Registry.History(r.Context(), registry.HistoryQuery{After: seq - 1, Before: seq + 1, Limit: 1})
+	events, err := s.Registry.History(r.Context(), history.HistoryQuery{After: seq - 1, Before: seq + 1, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -89,5 +91,5 @@ func noteResponse(note []byte, err error) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusOK, kind: wire.NoteType, body: note}, nil
+	return &response{status: http.StatusOK, kind: api.NoteType, body: note}, nil
 }

@@ -6,14 +6,17 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // hidden is a registry whose events the caller may not read.
-type hidden struct{ registry.Interface }
+type hidden struct{ api.Interface }
 
-func (hidden) History(context.Context, registry.HistoryQuery) ([]registry.Event, error) {
+func (hidden) History(context.Context, history.HistoryQuery) ([]history.Event, error) {
 	return nil, nil
 }
 
@@ -21,7 +24,8 @@ func (hidden) History(context.Context, registry.HistoryQuery) ([]registry.Event,
 type unasked struct{ t *testing.T }
 
 func (u unasked) Checkpoint(context.Context) ([]byte, error) { return []byte("note"), nil }
-func (u unasked) KeptAfter(context.Context, int64, int) ([]registry.KeptCheckpoint, error) {
+
+func (u unasked) KeptAfter(context.Context, int64, int) ([]trust.KeptCheckpoint, error) {
 	return nil, nil
 }
 

@@ -5,15 +5,16 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Configuration reports the configuration of a service and makes a change of it the agreed
 // configuration of all replicas.
 type Configuration interface {
-	Status() registry.ConfigurationStatus
+	Status() history.ConfigurationStatus
 	// Adopt makes the configuration in the files of this service the agreed one. want is the
 	// expected configuration of the files. Errors: CodeConflict if the files differ from it.
-	Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
+	Adopt(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error)
 }
 
 func (s server) configuration(*request) (*response, error) {

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
@@ -41,7 +42,7 @@ func (s server) events(r *request) (*response, error) {
 		return nil, err
 	}
 	// Refuse what the caller may not see before the stream begins.
-	visible := registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: newest, Limit: 1}
+	visible := history.HistoryQuery{Environment: q.Environment, Model: q.Model, After: newest, Limit: 1}
 	if _, err := s.Registry.History(r.Context(), visible); err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (s server) events(r *request) (*response, error) {
 	return &response{stream: func(w http.ResponseWriter, r *request) error { return s.stream(w, r, q) }}, nil
 }
 
-func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuery) error {
+func (s server) stream(w http.ResponseWriter, r *request, q history.HistoryQuery) error {
 	closed, err := s.streams.add(callerOf(r.Request))
 	if err != nil {
 		return err
@@ -97,7 +98,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 
 // follow writes events until ctx ends or still fails. It calls still after each read and before
 // it writes the result.
-func (s server) follow(ctx context.Context, out *eventWriter, q registry.HistoryQuery, still func() error) error {
+func (s server) follow(ctx context.Context, out *eventWriter, q history.HistoryQuery, still func() error) error {
 	for ctx.Err() == nil {
 		// The following read includes at least these events. Those that are missing in its result are
 		// hidden from the caller.
@@ -155,7 +156,7 @@ type eventWriter struct {
 	controller *http.ResponseController
 }
 
-func (o *eventWriter) event(e registry.Event) error {
+func (o *eventWriter) event(e history.Event) error {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return err

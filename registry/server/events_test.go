@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 )
 
 // listener is a client of a stream of events.
 type listener struct {
-	events chan registry.Event
+	events chan history.Event
 	closed chan struct{} // when the service has ended the stream
 }
 
@@ -44,7 +46,7 @@ func listen(t *testing.T, w *world, path string, header ...string) *listener {
 		response.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%d %v", response.StatusCode, response.Header)
 	}
-	l := &listener{events: make(chan registry.Event, 100), closed: make(chan struct{})}
+	l := &listener{events: make(chan history.Event, 100), closed: make(chan struct{})}
 	go func() {
 		defer close(l.closed)
 		defer response.Body.Close()
@@ -57,7 +59,7 @@ func listen(t *testing.T, w *world, path string, header ...string) *listener {
 			case "event":
 				kind = value
 			case "data":
-				var e registry.Event
+				var e history.Event
 				if err := json.Unmarshal([]byte(value), &e); err != nil || seq(e) != id || string(e.Kind) != kind {
 					t.Errorf("event %s %s has the data %s (%v)", id, kind, value, err)
 				}
@@ -69,14 +71,14 @@ func listen(t *testing.T, w *world, path string, header ...string) *listener {
 }
 
 // next waits for an event.
-func (l *listener) next(t *testing.T) registry.Event {
+func (l *listener) next(t *testing.T) history.Event {
 	t.Helper()
 	select {
 	case e := <-l.events:
 		return e
 	case <-time.After(20 * time.Second):
 		t.Fatal("no event comes")
-		return registry.Event{}
+		return history.Event{}
 	}
 }
 
@@ -84,10 +86,10 @@ func TestEventsGoOnWhereTheyBrokeOff(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	release := w.Promoted(t, registrytest.Build{})
-	history := walk[registry.Event](t, w, "/api/v1/history?limit=1000", 1000)
+	events := walk[history.Event](t, w, "/api/v1/history?limit=1000", 1000)
 	all, after, promotions := listen(t, w, "/api/v1/events?after=0"), listen(t, w, "/api/v1/events?after=999",
 		"Last-Event-ID", "3"), listen(t, w, "/api/v1/events?after=0&kind=promote&environment=prod")
-	for _, want := range history {
+	for _, want := range events {
 		if got := all.next(t); got.Hash != want.Hash {
 			t.Errorf("event %d is %+v", want.Seq, got)
 		}
@@ -97,14 +99,14 @@ func TestEventsGoOnWhereTheyBrokeOff(t *testing.T) {
 			}
 		}
 	}
-	if got := promotions.next(t); got.Release != release.Digest || got.Kind != registry.EventPromote {
+	if got := promotions.next(t); got.Release != release.Digest || got.Kind != history.EventPromote {
 		t.Errorf("the promotion is %+v", got)
 	}
 	// Without a number a stream begins with what comes next.
 	fresh := listen(t, w, "/api/v1/events")
 	second := w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	for _, l := range []*listener{fresh, all, after} {
-		if got := l.next(t); got.Release != second.Digest || got.Kind != registry.EventPublish {
+		if got := l.next(t); got.Release != second.Digest || got.Kind != history.EventPublish {
 			t.Errorf("what comes next is %+v", got)
 		}
 	}
@@ -210,8 +212,8 @@ func stopped(c *server.Config) {
 }
 
 // silent tells nobody of the history.
-type silent struct{ registry.Interface }
+type silent struct{ api.Interface }
 
-func (silent) History(context.Context, registry.HistoryQuery) ([]registry.Event, error) {
+func (silent) History(context.Context, history.HistoryQuery) ([]history.Event, error) {
 	return nil, registry.Errorf(registry.CodeForbidden, "no")
 }

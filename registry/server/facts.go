@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // facts lists the query parameters that describe a node. Accelerator facts apply to all
@@ -19,17 +20,17 @@ func facts() []string {
 }
 
 // nodeOf reads the facts of a node from a query.
-func nodeOf(values url.Values) (registry.Node, error) {
+func nodeOf(values url.Values) (artifact.Node, error) {
 	if values.Get("arch") == "" {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid,
 			"resolve: want nodeType=NAME, or the facts of a node: "+
 				"arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0")
 	}
-	node := registry.Node{
+	node := artifact.Node{
 		V:      1,
 		OS:     values.Get("os"),
 		Source: "query",
-		CPU:    registry.NodeCPU{Arch: values.Get("arch"), Level: values.Get("level")},
+		CPU:    artifact.NodeCPU{Arch: values.Get("arch"), Level: values.Get("level")},
 	}
 	if node.OS == "" {
 		node.OS = "linux"
@@ -39,26 +40,26 @@ func nodeOf(values url.Values) (registry.Node, error) {
 	}
 	var err error
 	if node.MemoryMiB, err = number(values, "memoryMiB", 0); err != nil {
-		return registry.Node{}, err
+		return artifact.Node{}, err
 	}
 	if values.Get("gpuProduct") == "" && values.Get("gpuArch") == "" {
 		return node, nil
 	}
-	device := registry.NodeAccelerator{
+	device := artifact.NodeAccelerator{
 		Vendor: values.Get("gpuVendor"), Product: values.Get("gpuProduct"), Arch: values.Get("gpuArch"),
 		MIG: values.Get("gpuMig"), Driver: values.Get("gpuDriver")}
 	if device.Vendor == "" {
 		device.Vendor = "nvidia"
 	}
 	if device.MemoryMiB, err = number(values, "gpuMemoryMiB", 0); err != nil {
-		return registry.Node{}, err
+		return artifact.Node{}, err
 	}
 	count, err := number(values, "gpuCount", 1)
 	if err != nil || count < 1 || count > maxDevices {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid,
 			"gpuCount %q: want 1 to %d", values.Get("gpuCount"), maxDevices)
 	}
-	node.Accelerators = slices.Repeat([]registry.NodeAccelerator{device}, int(count))
+	node.Accelerators = slices.Repeat([]artifact.NodeAccelerator{device}, int(count))
 	return node, nil
 }
 

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // feed tracks the number of the newest event. It learns of this process's events at once, and
 // of events of other replicas within an interval. It queries the database once per interval for
 // all callers.
 type feed struct {
-	history  func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	history  func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 	interval time.Duration
 
 	mu   sync.Mutex
@@ -23,7 +23,7 @@ type feed struct {
 }
 
 func newFeed(
-	history func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error],
+	history func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error],
 	interval time.Duration,
 ) *feed {
 	return &feed{history: history, interval: interval, wake: make(chan struct{})}
@@ -58,7 +58,7 @@ func (f *feed) look(ctx context.Context) (int64, error) {
 	if time.Since(f.read) < f.interval {
 		return f.seq, nil
 	}
-	for e, err := range f.history(ctx, registry.HistoryQuery{Descending: true, Limit: 1}) {
+	for e, err := range f.history(ctx, history.HistoryQuery{Descending: true, Limit: 1}) {
 		if err != nil {
 			return 0, err
 		}

@@ -1,7 +1,8 @@
 package server
 
 import (
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // heads lists heads by model and environment. The limit of a page counts models.
@@ -18,17 +19,17 @@ func (s server) heads(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var heads []registry.Head
+	var heads []history.Head
 	for _, m := range models.Items {
 		heads = append(heads, m.Heads...)
 	}
 	return page(r, heads, models.Next)
 }
 
-func (s server) modelPage(r *request) (registry.Page[registry.ModelHeads], error) {
+func (s server) modelPage(r *request) (storage.Page[history.ModelHeads], error) {
 	after, limit, err := pageOf(r.Values)
 	if err != nil {
-		return registry.Page[registry.ModelHeads]{}, err
+		return storage.Page[history.ModelHeads]{}, err
 	}
 	return s.Registry.Models(r.Context(), r.Values.Get("environment"), after, limit)
 }

@@ -6,14 +6,15 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // historyQuery reads the parameters that streams and pages of the history share.
-func historyQuery(r *request) (registry.HistoryQuery, error) {
-	q := registry.HistoryQuery{
+func historyQuery(r *request) (history.HistoryQuery, error) {
+	q := history.HistoryQuery{
 		Environment: r.Values.Get("environment"),
 		Model:       r.Values.Get("model"),
-		Kind:        registry.EventKind(r.Values.Get("kind")),
+		Kind:        history.EventKind(r.Values.Get("kind")),
 	}
 	if q.Kind == "" {
 		return q, nil
@@ -22,9 +23,9 @@ func historyQuery(r *request) (registry.HistoryQuery, error) {
 }
 
 // validKind refuses an unknown kind, for which no event would ever match.
-func validKind(kind registry.EventKind) error {
-	if !slices.Contains(registry.EventKinds(), kind) {
-		return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, registry.EventKinds())
+func validKind(kind history.EventKind) error {
+	if !slices.Contains(history.EventKinds(), kind) {
+		return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, history.EventKinds())
 	}
 	return nil
 }
@@ -61,8 +62,8 @@ func (s server) history(r *request) (*response, error) {
 
 // promotions lists the promotions of a model, newest first.
 func (s server) promotions(r *request) (*response, error) {
-	return s.eventPage(r, registry.HistoryQuery{
-		Environment: r.Values.Get("environment"), Model: r.Name, Kind: registry.EventPromote, Descending: true,
+	return s.eventPage(r, history.HistoryQuery{
+		Environment: r.Values.Get("environment"), Model: r.Name, Kind: history.EventPromote, Descending: true,
 	})
 }
 
@@ -73,7 +74,7 @@ func (s server) promotion(r *request) (*response, error) {
 		return nil, noResource(r.Request)
 	}
 	events, err := s.Registry.History(r.Context(),
-		registry.HistoryQuery{Kind: registry.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1})
+		history.HistoryQuery{Kind: history.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (s server) promotion(r *request) (*response, error) {
 
 // eventPage returns a page of the events that q selects. The cursor is the number of the last
 // event.
-func (s server) eventPage(r *request, q registry.HistoryQuery) (*response, error) {
+func (s server) eventPage(r *request, q history.HistoryQuery) (*response, error) {
 	cursor, limit, err := pageOf(r.Values)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (s server) eventPage(r *request, q registry.HistoryQuery) (*response, error
 	if err != nil {
 		return nil, err
 	}
-	events, next := cut(events, limit, func(e registry.Event) string { return strconv.FormatInt(e.Seq, 10) })
+	events, next := cut(events, limit, func(e history.Event) string { return strconv.FormatInt(e.Seq, 10) })
 	return page(r, events, next)
 }
 
@@ -124,8 +125,8 @@ func sequence(what, text string) (int64, error) {
 // result, not an error.
 func (s server) verification(r *request) (*response, error) {
 	var result api.Verification
-	var before registry.Event
-	for e, err := range s.History(r.Context(), registry.HistoryQuery{}) {
+	var before history.Event
+	for e, err := range s.History(r.Context(), history.HistoryQuery{}) {
 		if err == nil {
 			err = e.VerifyChain(before)
 		}

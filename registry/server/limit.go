@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Rate limits the requests of each principal, or of each address if callers are anonymous. The
@@ -15,12 +16,12 @@ type Rate = ratelimit.Rate
 // Limiter counts the requests of callers, of every part of a service that it is given to. A nil Limiter allows all.
 type Limiter struct {
 	rate  Rate
-	now   registry.Clock
+	now   storage.Clock
 	inner *ratelimit.Limiter
 }
 
 // NewLimiter returns a limiter for a rate; nil for the zero Rate.
-func NewLimiter(rate Rate, now registry.Clock) *Limiter {
+func NewLimiter(rate Rate, now storage.Clock) *Limiter {
 	inner := ratelimit.New(rate)
 	if inner == nil {
 		return nil
@@ -52,7 +53,7 @@ func (s server) allow(r *http.Request) error {
 
 // callerOf returns the principal, or the address that a request comes from.
 func callerOf(r *http.Request) string {
-	if p, ok := registry.PrincipalOf(r.Context()); ok && p.Name != "" {
+	if p, ok := storage.PrincipalOf(r.Context()); ok && p.Name != "" {
 		return "principal " + p.Name
 	}
 	return "address " + ratelimit.Address(r)

@@ -3,6 +3,7 @@ package server
 import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // reportNode stores what a node reports.
@@ -11,7 +12,7 @@ func (s server) reportNode(r *request) (*response, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	stored, err := s.Nodes.ReportNode(r.Context(), registry.NodeReport{
+	stored, err := s.Nodes.ReportNode(r.Context(), storage.NodeReport{
 		Node: body.Node, NodeType: body.NodeType, Environment: body.Environment, Model: body.Model, Release: body.Release, Engine: body.Engine, Machine: body.Machine,
 	})
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // How long responses to requests with a key are kept, and how long a claim lasts without
@@ -31,7 +32,7 @@ var keyPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
 // keyOf reads Idempotency-Key: a text, with or without quotes; empty if the header is missing.
 // Errors: CodeInvalid.
 func keyOf(header http.Header) (string, error) {
-	values := header.Values(wire.IdempotencyKey)
+	values := header.Values(api.IdempotencyKey)
 	if len(values) == 0 {
 		return "", nil
 	}
@@ -44,7 +45,7 @@ func keyOf(header http.Header) (string, error) {
 	}
 	if len(values) > 1 || !keyPattern.MatchString(key) {
 		return "", registry.Errorf(registry.CodeInvalid, "%s: want one key of 1 to 255 visible ASCII characters",
-			wire.IdempotencyKey)
+			api.IdempotencyKey)
 	}
 	return key, nil
 }
@@ -64,14 +65,14 @@ func (s server) once(route route, r *request) (*response, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	caller, _ := registry.PrincipalOf(r.Context())
+	caller, _ := storage.PrincipalOf(r.Context())
 	grants, err := json.Marshal(caller.Grants)
 	if err != nil {
 		return nil, err
 	}
 	// An issuer may give one name to jobs with different permissions, and a job must not get the saved response of
 	// another. What is kept is counted by name.
-	claim := registry.KeyClaim{
+	claim := storage.KeyClaim{
 		Principal: caller.Name, Key: key + " " + string(digest.FromBytes(grants)), Claimant: rand.Text(),
 		Request: digest.FromString(r.Method + " " + r.URL.Path + "\n" + string(body)),
 		Lasting: claimTime,
@@ -91,7 +92,7 @@ func (s server) once(route route, r *request) (*response, error) {
 
 // keep answers a request and saves the response. It does not save errors: they change nothing, so a repeated
 // request is decided again.
-func (s server) keep(r *request, claim registry.KeyClaim, route route) (*response, error) {
+func (s server) keep(r *request, claim storage.KeyClaim, route route) (*response, error) {
 	a, err := route.handle(s, r)
 	if err != nil {
 		a = s.problem(r.Request, err)
@@ -103,7 +104,7 @@ func (s server) keep(r *request, claim registry.KeyClaim, route route) (*respons
 		return a, nil
 	}
 	claim.Lasting = keepAnswers
-	kept := registry.KeptAnswer{Status: a.status, Type: a.kind, Body: a.body}
+	kept := storage.KeptAnswer{Status: a.status, Type: a.kind, Body: a.body}
 	if err := s.Idempotency.SaveAnswer(r.Context(), claim, kept); err != nil {
 		// The change is done and the client must learn of it, although a retry would repeat it.
 		s.Logger.ErrorContext(r.Context(), "idempotency key", "request", requestid.Of(r.Context()), "error", err)
@@ -112,7 +113,7 @@ func (s server) keep(r *request, claim registry.KeyClaim, route route) (*respons
 }
 
 // renewing renews a claim until stop is called.
-func (s server) renewing(ctx context.Context, claim registry.KeyClaim) (stop func()) {
+func (s server) renewing(ctx context.Context, claim storage.KeyClaim) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

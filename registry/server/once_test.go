@@ -12,13 +12,15 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // posting sends JSON with a key, on behalf of somebody.
 func (w *world) posting(ctx context.Context, who, key, target, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(registry.WithPrincipal(ctx, may(who, registry.PermissionAdminister)), http.MethodPost, target, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(storage.WithPrincipal(ctx, may(who, storage.PermissionAdminister)), http.MethodPost, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", key)
 	recorder := httptest.NewRecorder()
@@ -27,26 +29,26 @@ func (w *world) posting(ctx context.Context, who, key, target, body string) *htt
 }
 
 // may is a principal with permissions for everything.
-func may(who string, permissions ...registry.Permission) registry.Principal {
-	return registry.Principal{Name: who, Grants: []registry.Grant{{Permissions: permissions, Environment: "**", Model: "**"}}}
+func may(who string, permissions ...storage.Permission) storage.Principal {
+	return storage.Principal{Name: who, Grants: []storage.Grant{{Permissions: permissions, Environment: "**", Model: "**"}}}
 }
 
 // counting counts promotions, and lets a test stand in their way.
 type counting struct {
-	registry.Interface
+	api.Interface
 	mu     sync.Mutex
 	n      int
 	before func() error
 }
 
-func (c *counting) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+func (c *counting) Promote(ctx context.Context, r api.PromoteRequest) (api.Promotion, error) {
 	c.mu.Lock()
 	c.n++
 	before := c.before
 	c.mu.Unlock()
 	if before != nil {
 		if err := before(); err != nil {
-			return registry.Promotion{}, err
+			return api.Promotion{}, err
 		}
 	}
 	return c.Interface.Promote(ctx, r)
@@ -109,7 +111,7 @@ func TestKeysOfOneName(t *testing.T) {
 	c.before = func() error { return registry.Errorf(registry.CodeForbidden, "it may not promote") }
 	wantProblem(t, "with other grants", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
 	c.before = nil
-	r := httptest.NewRequestWithContext(registry.WithPrincipal(t.Context(), may("ci", registry.PermissionPromote)), http.MethodPost, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(storage.WithPrincipal(t.Context(), may("ci", storage.PermissionPromote)), http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", "k")
 	got := httptest.NewRecorder()
@@ -123,16 +125,16 @@ func TestKeysOfOneName(t *testing.T) {
 
 // keys counts the claims and answers that are stored.
 type keys struct {
-	registry.Idempotency
+	storage.Idempotency
 	claimed, saved int
 }
 
-func (k *keys) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+func (k *keys) ClaimKey(ctx context.Context, c storage.KeyClaim) (*storage.KeptAnswer, error) {
 	k.claimed++
 	return k.Idempotency.ClaimKey(ctx, c)
 }
 
-func (k *keys) SaveAnswer(ctx context.Context, c registry.KeyClaim, a registry.KeptAnswer) error {
+func (k *keys) SaveAnswer(ctx context.Context, c storage.KeyClaim, a storage.KeptAnswer) error {
 	k.saved++
 	return k.Idempotency.SaveAnswer(ctx, c, a)
 }
@@ -148,19 +150,19 @@ func TestKeysCostAPermission(t *testing.T) {
 	w.Prove(t, w.Build(t, registrytest.Build{}))
 	for name, c := range map[string]struct {
 		path, body     string
-		by             registry.Principal
+		by             storage.Principal
 		status         int
 		claimed, saved int
 	}{
-		"a reader promotes":       {model + "promotions", `{"to":"prod"}`, may("reader", registry.PermissionRead), 403, 0, 0},
-		"a reader attaches":       {model + "evidence", `{"environment":"prod"}`, may("reader", registry.PermissionRead), 422, 0, 0},
-		"a reader attaches a lot": {model + "evidence", strings.Repeat(" ", 1<<20), may("reader", registry.PermissionRead), 403, 0, 0},
-		"an approver attaches":    {model + "evidence", `{"environment":"prod"}`, may("approver", registry.PermissionApprove), 422, 1, 0},
-		"a promoter is refused":   {model + "promotions", `{"to":"moon"}`, may("promoter", registry.PermissionPromote), 404, 1, 0},
-		"a promoter promotes":     {model + "promotions", `{"to":"prod"}`, may("promoter", registry.PermissionPromote), 200, 1, 1},
+		"a reader promotes":       {model + "promotions", `{"to":"prod"}`, may("reader", storage.PermissionRead), 403, 0, 0},
+		"a reader attaches":       {model + "evidence", `{"environment":"prod"}`, may("reader", storage.PermissionRead), 422, 0, 0},
+		"a reader attaches a lot": {model + "evidence", strings.Repeat(" ", 1<<20), may("reader", storage.PermissionRead), 403, 0, 0},
+		"an approver attaches":    {model + "evidence", `{"environment":"prod"}`, may("approver", storage.PermissionApprove), 422, 1, 0},
+		"a promoter is refused":   {model + "promotions", `{"to":"moon"}`, may("promoter", storage.PermissionPromote), 404, 1, 0},
+		"a promoter promotes":     {model + "promotions", `{"to":"prod"}`, may("promoter", storage.PermissionPromote), 200, 1, 1},
 	} {
 		*k = keys{Idempotency: k.Idempotency}
-		r := httptest.NewRequestWithContext(registry.WithPrincipal(t.Context(), c.by), http.MethodPost, c.path, strings.NewReader(c.body))
+		r := httptest.NewRequestWithContext(storage.WithPrincipal(t.Context(), c.by), http.MethodPost, c.path, strings.NewReader(c.body))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Idempotency-Key", name[:1]+name[len(name)-1:])
 		got := httptest.NewRecorder()
@@ -178,10 +180,10 @@ func TestKeysAreBounded(t *testing.T) {
 	hook := func(n int) *httptest.ResponseRecorder {
 		return w.posting(t.Context(), "ci", fmt.Sprint("k", n), "/api/v1/webhooks", `{"url":"https://example.com"}`)
 	}
-	for n := range registry.MaxKeptAnswers + 1 {
+	for n := range storage.MaxKeptAnswers + 1 {
 		hook(n)
 	}
-	for n, want := range map[int]string{registry.MaxKeptAnswers: "true", 0: ""} {
+	for n, want := range map[int]string{storage.MaxKeptAnswers: "true", 0: ""} {
 		if got := hook(n).Header().Get("Idempotency-Replayed"); got != want {
 			t.Errorf("answer %d: replayed is %q, want %q", n, got, want)
 		}
@@ -258,7 +260,7 @@ func TestRate(t *testing.T) {
 	ask := func(who string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/heads", nil)
 		if strings.HasPrefix(who, "token:") {
-			r = r.WithContext(registry.WithPrincipal(r.Context(), registry.Principal{Name: who}))
+			r = r.WithContext(storage.WithPrincipal(r.Context(), storage.Principal{Name: who}))
 		} else {
 			r.RemoteAddr = who
 		}

@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // openAPI generates the OpenAPI 3.1 document of operations.
 func openAPI(table []api.Any) ([]byte, error) {
 	types := schemas{named: object{}}
-	problem := types.of(wire.Problem{})
+	problem := types.of(api.Problem{})
 	paths := make(map[string]object)
 	for _, o := range table {
 		r := o.Describe()
@@ -28,7 +27,7 @@ func openAPI(table []api.Any) ([]byte, error) {
 		"NotModified": object{"description": "It matches If-None-Match."},
 		"Problem": object{
 			"description": "The reason of the failure (RFC 9457).",
-			"content":     object{wire.ProblemType: object{"schema": problem}},
+			"content":     object{api.ProblemType: object{"schema": problem}},
 		},
 	}
 	document := object{
@@ -114,7 +113,7 @@ func responses(o api.Any, answer any, types *schemas) object {
 		headers := object{"ETag": header("A strong ETag of the body.")}
 		if names, _ := o.Query(); slices.Contains(names, "cursor") {
 			headers["Link"] = header("The next page, as rel=\"next\"; absent on the last page.")
-			headers[wire.Partial] = header("\"true\" if the page leaves out what the caller may not read; absent otherwise.")
+			headers[api.Partial] = header("\"true\" if the page leaves out what the caller may not read; absent otherwise.")
 		}
 		success["headers"] = headers
 	}
@@ -159,7 +158,7 @@ func parameters(o api.Any) []any {
 		add(name, "query")
 	}
 	if r.Once() {
-		add(wire.IdempotencyKey, "header")
+		add(api.IdempotencyKey, "header")
 	}
 	if r.Media == api.StreamType {
 		add("Last-Event-ID", "header")

@@ -3,7 +3,8 @@ package server
 import (
 	"maps"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // known documents parameters that mean the same in every operation.
@@ -26,9 +27,9 @@ func known() map[string]object {
 		"cursor":      text("Start of the page, from the Link header of the previous page."),
 		"limit": {
 			"description": "Maximum number of items in a page.",
-			"schema":      object{"type": "integer", "minimum": 1, "maximum": registry.MaxPage, "default": registry.DefaultPage},
+			"schema":      object{"type": "integer", "minimum": 1, "maximum": storage.MaxPage, "default": storage.DefaultPage},
 		},
-		"kind":      {"description": "Only events of this kind.", "schema": enum(registry.EventKinds())},
+		"kind":      {"description": "Only events of this kind.", "schema": enum(history.EventKinds())},
 		"subject":   text("Only evidence about this digest."),
 		"signer":    text("Only events that this key signed, by its identifier."),
 		"principal": text("Only events of this caller, such as token:ci."),

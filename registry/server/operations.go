@@ -1,8 +1,6 @@
 package server
 
-import (
-	"mlpromote.dev/mlpromote/registry"
-)
+import "mlpromote.dev/mlpromote/registry"
 
 func (s server) operations(r *request) (*response, error) {
 	if s.Operations == nil {

@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // limitOf returns the requested page size. Errors: CodeInvalid.
 func limitOf(values query) (int, error) {
 	text := values.Get("limit")
 	if text == "" {
-		return registry.DefaultPage, nil
+		return storage.DefaultPage, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > registry.MaxPage {
-		return 0, registry.Errorf(registry.CodeInvalid, "limit %q: want 1 to %d", text, registry.MaxPage)
+	if err != nil || n < 1 || n > storage.MaxPage {
+		return 0, registry.Errorf(registry.CodeInvalid, "limit %q: want 1 to %d", text, storage.MaxPage)
 	}
 	return n, nil
 }
@@ -83,7 +84,7 @@ func page[T any](r *request, items []T, next string) (*response, error) {
 func list(r *request, items any, next string, partial bool) (*response, error) {
 	a, err := ok(items)
 	if err == nil && partial {
-		a.with(wire.Partial, "true")
+		a.with(api.Partial, "true")
 	}
 	if err != nil || next == "" {
 		return a, err

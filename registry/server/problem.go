@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // refusal is an error with partial results or with its own HTTP status.
 type refusal struct {
 	error
-	promotion  *registry.Promotion
-	resolution *registry.Resolution
+	promotion  *api.Promotion
+	resolution *api.Resolution
 	status     int         // 0: that of the error's code
 	header     http.Header // more headers, may be nil
 }
@@ -29,7 +29,7 @@ func (s server) problem(r *http.Request, err error) *response {
 	if more.error != nil {
 		err = more.error
 	}
-	p := wire.NewProblem(err)
+	p := api.NewProblem(err)
 	if more.promotion != nil && more.promotion.Environment == "" { // it failed before a decision
 		more.promotion = nil
 	}
@@ -46,9 +46,9 @@ func (s server) problem(r *http.Request, err error) *response {
 		p.Promotion, p.Resolution = nil, nil
 		body, _ = json.Marshal(p)
 	}
-	a := &response{status: p.Status, kind: wire.ProblemType, body: append(body, '\n'), header: more.header}
+	a := &response{status: p.Status, kind: api.ProblemType, body: append(body, '\n'), header: more.header}
 	if p.Status == http.StatusServiceUnavailable && !p.Lasting() && a.header.Get("Retry-After") == "" {
-		a.with("Retry-After", wire.RetryAfter)
+		a.with("Retry-After", api.RetryAfter)
 	}
 	return a
 }

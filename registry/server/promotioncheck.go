@@ -2,6 +2,7 @@ package server
 
 import (
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // promotionCheck says whether a release may be promoted. What cannot be decided is an error with a status of its
@@ -14,8 +15,8 @@ func (s server) promotionCheck(r *request) (*response, error) {
 	if len(r.Values["environment"]) > 1 || len(r.Values["version"]) > 1 || len(r.Values["digest"]) > 1 {
 		return nil, registry.Errorf(registry.CodeInvalid, "query: want one environment, one version and one digest at most")
 	}
-	checks := registry.PromotionChecks{Registry: s.Registry, Preview: s.Preview, Pages: s.URL}
-	check, err := checks.PromotionCheck(r.Context(), registry.PromotionQuery{
+	checks := api.PromotionChecks{Registry: s.Registry, Preview: s.Preview, Pages: s.URL}
+	check, err := checks.PromotionCheck(r.Context(), api.PromotionQuery{
 		Model: r.Name, Environment: to, Version: r.Values.Get("version"), Digest: registry.Digest(r.Values.Get("digest"))})
 	if err != nil {
 		return nil, err

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // TestPromotionChecks holds the check of a registry in the same process against its contract.
 func TestPromotionChecks(t *testing.T) {
 	t.Parallel()
-	registrytest.TestPromotionChecker(t, func(t *testing.T) (registrytest.Registry, registry.PromotionChecker) {
+	registrytest.TestPromotionChecker(t, func(t *testing.T) (registrytest.Registry, api.PromotionChecker) {
 		w := setup(t)
-		return w.Registry, registry.PromotionChecks{Registry: w.config.Registry, Preview: w.config.Preview}
+		return w.Registry, api.PromotionChecks{Registry: w.config.Registry, Preview: w.config.Preview}
 	})
 }
 
@@ -24,11 +25,11 @@ func TestPromotionChecks(t *testing.T) {
 func TestPromotionCheckFollowsEvents(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	ask := func(when, query string, reasons ...string) registry.PromotionCheck {
+	ask := func(when, query string, reasons ...string) api.PromotionCheck {
 		t.Helper()
-		var got registry.PromotionCheck
+		var got api.PromotionCheck
 		for range 2 { // decided, and remembered
-			answer := w.do(http.MethodGet, wire.ModelsPath+registrytest.Model+"/promotion-check?environment=prod&"+query, "")
+			answer := w.do(http.MethodGet, api.ModelsPath+registrytest.Model+"/promotion-check?environment=prod&"+query, "")
 			want(t, answer, http.StatusOK, &got)
 			var all []string
 			for _, o := range got.Reasons {
@@ -71,7 +72,7 @@ func TestPromotionCheckFollowsEvents(t *testing.T) {
 	ask("the new head", "digest="+string(second.Digest), "signature: ")
 	promote := func(d registry.Digest) {
 		t.Helper()
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: string(d)}); err != nil {
+		if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: string(d)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,11 +86,11 @@ func TestPromotionCheckFollowsEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask("held", "version=1.1.0", ": vision/digits in prod is held at 1.0.0: the answers are looked at")
-	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "they are right"}); err != nil {
+	if err := w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "they are right"}); err != nil {
 		t.Fatal(err)
 	}
 	ask("no longer held", "version=1.1.0")
-	w.AttachTo(t, "staging", second, second.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "it crashes"})
+	w.AttachTo(t, "staging", second, second.Engines[0].Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "it crashes"})
 	ask("in quarantine", "version=1.1.0", "no-quarantine: ")
 
 	again := w.Build(t, registrytest.Build{Salt: "c"}) // the tag in staging moves to it
@@ -132,7 +133,7 @@ func TestPromotionCheckRefuses(t *testing.T) {
 			if model == "" {
 				model = registrytest.Model
 			}
-			got := w.do(http.MethodGet, wire.ModelsPath+model+"/promotion-check?"+c.query, "")
+			got := w.do(http.MethodGet, api.ModelsPath+model+"/promotion-check?"+c.query, "")
 			wantProblem(t, name, got, c.status, c.code)
 			if strings.Contains(got.Body.String(), `"allowed":true`) {
 				t.Errorf("%s: got %s, want no yes", name, got.Body)

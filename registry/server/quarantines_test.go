@@ -10,8 +10,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // A quarantine that is signed and posted in staging stands in prod, and is listed with its
@@ -23,7 +24,7 @@ func TestQuarantinesOverREST(t *testing.T) {
 	e := r.Engines[0]
 	service := httptest.NewServer(w.handler)
 	t.Cleanup(service.Close)
-	c, err := client.New(client.Config{URL: service.URL, Content: w.Parts.(registry.Content), HTTP: service.Client()})
+	c, err := client.New(client.Config{URL: service.URL, Content: w.Parts.(storage.Content), HTTP: service.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,25 +36,25 @@ func TestQuarantinesOverREST(t *testing.T) {
 		}
 		return found
 	}
-	post := func(predicate registry.Quarantine) {
+	post := func(predicate evidence.Quarantine) {
 		t.Helper()
-		body, err := json.Marshal(registry.Attachment{Environment: "staging", Release: r.Digest, Subject: e.Digest,
-			Bundle: w.Bundle(t, "approver", registry.PredicateQuarantine, predicate, e.Digest)})
+		body, err := json.Marshal(api.Attachment{Environment: "staging", Release: r.Digest, Subject: e.Digest,
+			Bundle: w.Bundle(t, "approver", evidence.PredicateQuarantine, predicate, e.Digest)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := w.post(wire.ModelsPath+r.Model+"/"+wire.OpEvidence, string(body)); got.Code != http.StatusCreated {
+		if got := w.post(api.ModelsPath+r.Model+"/"+api.OpEvidence, string(body)); got.Code != http.StatusCreated {
 			t.Fatalf("attach: %d %s", got.Code, got.Body)
 		}
 	}
 	listed("prod", 0)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	post(registry.Quarantine{Reason: "crashes", IssuedOn: at})
+	post(evidence.Quarantine{Reason: "crashes", IssuedOn: at})
 	listed("staging", 1)
 	q := listed("prod", 1)[0]
 	if q.Subject != e.Digest || q.Label != e.Label() || q.Reason != "crashes" || !q.IssuedOn.Equal(at) || q.Signer == "" || q.RecordedAt.IsZero() {
 		t.Errorf("the quarantine is %+v, want that of %s", q, e.Label())
 	}
-	post(registry.Quarantine{Reason: "the driver was at fault", IssuedOn: at, Lifts: []registry.Digest{q.Bundle}})
+	post(evidence.Quarantine{Reason: "the driver was at fault", IssuedOn: at, Lifts: []registry.Digest{q.Bundle}})
 	listed("prod", 0)
 }

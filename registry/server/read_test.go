@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 )
@@ -50,7 +52,7 @@ func TestListsComeInPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	events := walk[registry.Event](t, w, "/api/v1/history?limit=1000", 1000)
+	events := walk[history.Event](t, w, "/api/v1/history?limit=1000", 1000)
 	for path, n := range map[string]int{
 		"/api/v1/models?": 2, "/api/v1/models?environment=prod&": 1, "/api/v1/node-types?": 4, "/api/v1/node-types?after=box&": 2,
 		"/api/v1/history?": len(events), "/api/v1/history?order=desc&": len(events), "/api/v1/history?after=3&": len(events) - 3, "/api/v1/history?before=3&order=desc&": 2,
@@ -62,13 +64,13 @@ func TestListsComeInPages(t *testing.T) {
 			}
 		}
 	}
-	down := walk[registry.Event](t, w, "/api/v1/history?order=desc&limit=2", 2)
+	down := walk[history.Event](t, w, "/api/v1/history?order=desc&limit=2", 2)
 	for i, e := range down {
 		if e.Seq != int64(len(events)-i) {
 			t.Errorf("event %d from the end is %d", i, e.Seq)
 		}
 	}
-	if heads := walk[registry.Head](t, w, "/api/v1/heads?limit=1", 2); len(heads) != 3 || heads[0].Model != "a" {
+	if heads := walk[history.Head](t, w, "/api/v1/heads?limit=1", 2); len(heads) != 3 || heads[0].Model != "a" {
 		t.Errorf("heads are %+v", heads)
 	}
 }
@@ -77,12 +79,12 @@ func TestReleaseInParts(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	release := w.Promoted(t, registrytest.Build{})
-	var engines []registry.Engine
+	var engines []artifact.Engine
 	want(t, w.do("GET", model+"engines?environment=prod", ""), http.StatusOK, &engines)
 	if len(engines) != len(release.Engines) {
 		t.Fatalf("%d engines, want %d", len(engines), len(release.Engines))
 	}
-	var engine registry.Engine
+	var engine artifact.Engine
 	got := w.do("GET", model+"engine?environment=prod&digest="+string(engines[1].Digest), "")
 	if want(t, got, http.StatusOK, &engine); engine.Label() != engines[1].Label() || !strings.Contains(got.Header().Get("Cache-Control"), "immutable") {
 		t.Errorf("%v %+v", got.Header(), engine)
@@ -112,7 +114,7 @@ func TestTargets(t *testing.T) {
 	w.Promoted(t, registrytest.Build{})
 	for range 2 { // read, and remembered
 		var uses []struct {
-			Target  registry.Target
+			Target  artifact.Target
 			Engines []struct{ Environment, Model, Version, Variant string }
 		}
 		want(t, w.do("GET", "/api/v1/targets", ""), http.StatusOK, &uses)
@@ -134,10 +136,10 @@ func TestPromotionsAreEvents(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	release := w.Promoted(t, registrytest.Build{})
-	promotions := walk[registry.Event](t, w, model+"promotions", 100)
-	var one registry.Event
+	promotions := walk[history.Event](t, w, model+"promotions", 100)
+	var one history.Event
 	want(t, w.do("GET", "/api/v1/promotions/"+seq(promotions[0]), ""), http.StatusOK, &one)
-	if one.Release != release.Digest || one.Kind != registry.EventPromote || one.Environment != "prod" {
+	if one.Release != release.Digest || one.Kind != history.EventPromote || one.Environment != "prod" {
 		t.Errorf("the promotion is %+v", one)
 	}
 	for _, absent := range []string{"1", "0", "x", "99", "-1", ""} {
@@ -145,7 +147,7 @@ func TestPromotionsAreEvents(t *testing.T) {
 	}
 }
 
-func seq(e registry.Event) string {
+func seq(e history.Event) string {
 	text, _ := json.Marshal(e.Seq)
 	return string(text)
 }
@@ -154,10 +156,10 @@ func TestVerification(t *testing.T) {
 	t.Parallel()
 	forged := false
 	w := setup(t, func(c *server.Config) {
-		history := c.History
-		c.History = func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
-			return func(yield func(registry.Event, error) bool) {
-				for e, err := range history(ctx, q) {
+		events := c.History
+		c.History = func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
+			return func(yield func(history.Event, error) bool) {
+				for e, err := range events(ctx, q) {
 					if e.Seq == 3 && forged {
 						e.Reason = "another"
 					}
@@ -169,7 +171,7 @@ func TestVerification(t *testing.T) {
 		}
 	})
 	w.Promoted(t, registrytest.Build{})
-	events := walk[registry.Event](t, w, "/api/v1/history", 100)
+	events := walk[history.Event](t, w, "/api/v1/history", 100)
 	last := events[len(events)-1]
 	var got struct {
 		Intact bool

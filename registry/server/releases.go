@@ -5,14 +5,15 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // named returns the release that a query names, and its environment.
-func (s server) named(r *request) (registry.Release, string, error) {
+func (s server) named(r *request) (artifact.Release, string, error) {
 	environment, err := environmentOf(r.Values)
 	if err != nil {
-		return registry.Release{}, "", err
+		return artifact.Release{}, "", err
 	}
 	release, err := s.Registry.Release(r.Context(), environment, r.Name, r.Values.Get("ref"))
 	return release, environment, err
@@ -56,18 +57,18 @@ func (s server) engine(r *request) (*response, error) {
 
 // comparison returns what differs between two releases of a model.
 func (s server) comparison(r *request) (*response, error) {
-	var sides [2]registry.ReleaseSide
+	var sides [2]api.ReleaseSide
 	for i, name := range []string{"from", "to"} {
 		d := registry.Digest(r.Values.Get(name))
 		if err := d.Validate(); err != nil {
 			return nil, registry.Errorf(registry.CodeInvalid, "%s=%.80q: want the digest of a release", name, d)
 		}
 		var err error
-		if sides[i], err = registry.ReadSide(r.Context(), s.Registry, r.Name, d); err != nil {
+		if sides[i], err = api.ReadSide(r.Context(), s.Registry, r.Name, d); err != nil {
 			return nil, err
 		}
 	}
-	c, err := registry.CompareSides(r.Context(), s.Compare, sides[0], sides[1])
+	c, err := api.CompareSides(r.Context(), s.Compare, sides[0], sides[1])
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (s server) quarantines(r *request) (*response, error) {
 	}
 	found := []api.Quarantine{}
 	for _, subject := range release.Subjects() {
-		for _, c := range registry.Quarantines(release, claims, subject.Digest) {
+		for _, c := range evidence.Quarantines(release, claims, subject.Digest) {
 			q, _ := c.Quarantine()
 			found = append(found, api.Quarantine{
 				Bundle: c.Bundle, Subject: subject.Digest, Label: subject.Name, Reason: q.Reason,
@@ -120,6 +121,6 @@ func (s server) bundle(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &response{status: http.StatusOK, kind: wire.BundleType, body: bundle.Data}
+	a := &response{status: http.StatusOK, kind: api.BundleType, body: bundle.Data}
 	return a.with("Cache-Control", forever), nil
 }

@@ -9,11 +9,13 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // resolveFacts answers GET: a node type by name, or the facts of a node in the query.
 func (s server) resolveFacts(r *request) (*response, error) {
-	at := registry.InstantOf(r.Context()).State()
+	at := storage.InstantOf(r.Context()).State()
 	values := r.Values
 	environment, err := environmentOf(values)
 	if err != nil {
@@ -46,7 +48,7 @@ func (s server) resolveNode(r *request) (*response, error) {
 	if a, err := s.again(r, q); a != nil || err != nil {
 		return a, err
 	}
-	at := registry.InstantOf(r.Context()).State()
+	at := storage.InstantOf(r.Context()).State()
 	var request api.ResolveRequest
 	if err := decode(body, &request); err != nil {
 		return nil, err
@@ -71,16 +73,16 @@ func (s server) resolve(r *request, q question, names bool, at any, request api.
 	if err != nil {
 		return nil, err
 	}
-	if now := registry.InstantOf(r.Context()); at != now.State() || now.Left() { // a file changes without the catalog
+	if now := storage.InstantOf(r.Context()); at != now.State() || now.Left() { // a file changes without the catalog
 		at = nil
 	}
-	return s.decide(r, q, answered{names: names, at: at, query: registry.ResolveQuery{
+	return s.decide(r, q, answered{names: names, at: at, query: api.ResolveQuery{
 		Environment: request.Environment, Model: r.Name, Version: request.Version,
 		Node: node, Runtime: request.Runtime, Variant: request.Variant}})
 }
 
 // nodeOf returns the node that a request describes.
-func (s server) nodeOf(ctx context.Context, request api.ResolveRequest) (registry.Node, error) {
+func (s server) nodeOf(ctx context.Context, request api.ResolveRequest) (artifact.Node, error) {
 	said := 0
 	for _, given := range []bool{request.Node != nil, request.NodeType != "", request.Labels != nil} {
 		if given {
@@ -89,13 +91,13 @@ func (s server) nodeOf(ctx context.Context, request api.ResolveRequest) (registr
 	}
 	switch {
 	case said != 1:
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid,
 			"resolve: want one of a node, a node type and the labels of a node")
 	case request.Labels != nil:
 		return s.ReadLabels(request.Labels)
 	case request.NodeType != "":
 		if err := registry.ValidateName(request.NodeType); err != nil {
-			return registry.Node{}, err
+			return artifact.Node{}, err
 		}
 		node, err := s.NodeTypes.Get(ctx, request.NodeType)
 		return node, unknown("node type", request.NodeType, err)
@@ -113,24 +115,24 @@ func unknown(what, name string, err error) error {
 
 // checked applies the rules of node documents to a node that came in a request. The empty node is one without any
 // features. Errors: CodeInvalid.
-func (s server) checked(n registry.Node) (registry.Node, error) {
-	if reflect.DeepEqual(n, registry.Node{}) {
+func (s server) checked(n artifact.Node) (artifact.Node, error) {
+	if reflect.DeepEqual(n, artifact.Node{}) {
 		return n, nil
 	}
 	n, err := s.CheckNode(n)
 	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeOf(err), "resolve: %w", err)
+		return artifact.Node{}, registry.Errorf(registry.CodeOf(err), "resolve: %w", err)
 	}
 	return n, nil
 }
 
 // runtimeOf parses names of known runtimes, or NAME:VERSION, once for each runtime. An empty
 // list means the runtimes of the node.
-func (s server) runtimeOf(ctx context.Context, values []string) (*registry.Runtime, error) {
+func (s server) runtimeOf(ctx context.Context, values []string) (*artifact.Runtime, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
-	runtime := &registry.Runtime{V: 1, Name: strings.Join(values, " "), Runtimes: make(map[string]string)}
+	runtime := &artifact.Runtime{V: 1, Name: strings.Join(values, " "), Runtimes: make(map[string]string)}
 	for _, v := range values {
 		known, err := s.Runtimes.Get(ctx, v)
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -27,7 +28,7 @@ func TestResolveByFacts(t *testing.T) {
 		"environment=prod&nodeType=box":                                                         "linux-amd64-v1/fp32",
 		"environment=prod&arch=amd64&level=v3&features=avx2,avx512_vnni&gpuProduct=NVIDIA-L4&gpuCount=2&gpuMemoryMiB=23034&gpuArch=sm_89&gpuDriver=580.65&gpuMig=&gpuVendor=nvidia&memoryMiB=1&runtime=onnxruntime:1.30.0": "linux-amd64-v3/int8",
 	} {
-		var got registry.Resolution
+		var got api.Resolution
 		want(t, w.do("GET", "http://registry.example/"+strings.TrimPrefix(model, "/")+"resolve?"+query, ""), http.StatusOK, &got)
 		environment := "prod"
 		if strings.HasPrefix(query, "environment=staging") {

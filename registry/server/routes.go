@@ -10,7 +10,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // route is an operation with its handler.
@@ -32,7 +31,7 @@ type request struct {
 }
 
 // modelPrefix is the prefix of paths of operations on a model.
-const modelPrefix = wire.ModelsPath + "{model}/"
+const modelPrefix = api.ModelsPath + "{model}/"
 
 // handlers are the operations that are more than a call of the registry: they page through something, ask a part of the
 // [Config], or answer with headers of their own. The others are answered by their row, see [served].
@@ -42,7 +41,7 @@ func handlers() map[api.Any]handler {
 		api.NodeReports: server.nodeReports, api.ReportNode: server.reportNode, api.Checkpoint: server.checkpoint, api.Checkpoints: server.checkpoints,
 		api.Proof: server.proof, api.Events: server.events, api.PromotionEvent: server.promotion, api.ResolveFacts: server.resolveFacts, api.Resolve: server.resolveNode,
 		api.Release: server.release, api.Engines: server.engines, api.Engine: server.engine, api.Evidence: server.evidence, api.Quarantines: server.quarantines,
-		api.Comparison: server.comparison, api.Bundle: server.bundle, api.Promotions: server.promotions, api.PromotionCheck: server.promotionCheck,
+		api.Comparison: server.comparison, api.Bundle: server.bundle, api.Promotions: server.promotions, api.AskPromotion: server.promotionCheck,
 		api.ListWebhooks: server.webhooks, api.AddWebhook: server.addWebhook, api.GetWebhook: server.webhook, api.PutWebhook: server.putWebhook, api.DeleteWebhook: server.deleteWebhook,
 		api.ListTokens: server.tokens, api.AddToken: server.addToken, api.GetToken: server.token, api.RevokeToken: server.revokeToken,
 		api.ConfigurationState: server.configuration, api.AdoptConfiguration: server.adoptConfiguration, api.Administration: server.operations,
@@ -93,7 +92,7 @@ func served(o api.Any) handler {
 		}
 		result, err := o.Serve(r.Context(), s.Registry, api.Input{Name: r.Name, Query: values, Body: func(into any) error { return read(r, into) }})
 		if err != nil {
-			if p, ok := result.(registry.Promotion); ok {
+			if p, ok := result.(api.Promotion); ok {
 				err = refusal{error: err, promotion: &p}
 			}
 			return nil, err
@@ -117,7 +116,7 @@ func (r route) validate() error {
 	switch {
 	case r.Permission == "":
 		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Path)
-	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, wire.Prefix+"/"):
+	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, api.Prefix+"/"):
 		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Path)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // fill puts names into a pattern.
@@ -25,7 +26,7 @@ func TestRoutesAreServed(t *testing.T) {
 	for _, o := range api.Table() {
 		r := o.Describe()
 		name := r.Method + " " + r.Path
-		if seen[name] || !slices.Contains(registry.Permissions(), r.Permission) || r.Summary == "" {
+		if seen[name] || !slices.Contains(storage.Permissions(), r.Permission) || r.Summary == "" {
 			t.Errorf("%s: permission %q, summary %q, seen before: %t", name, r.Permission, r.Summary, seen[name])
 		}
 		seen[name] = true
@@ -41,12 +42,12 @@ func TestRoutesAreServed(t *testing.T) {
 // without its leave.
 func TestRoutesAreAuthorized(t *testing.T) {
 	t.Parallel()
-	var asked []registry.Permission
+	var asked []storage.Permission
 	stopped := make(chan struct{})
 	close(stopped)
 	w := setup(t, func(c *server.Config) {
 		c.Stop = stopped
-		c.Authorize = func(_ context.Context, p registry.Permission, environment, model string) error {
+		c.Authorize = func(_ context.Context, p storage.Permission, environment, model string) error {
 			if environment != "" || model != "" {
 				t.Errorf("asked for %s of %s in %s", p, model, environment)
 			}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // object is a JSON object.
@@ -52,10 +54,10 @@ func special(t reflect.Type) object {
 		return object{}
 	case reflect.TypeFor[registry.Digest]():
 		return object{"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|)$"}
-	case reflect.TypeFor[registry.EventKind]():
-		return enum(registry.WebhookKinds())
-	case reflect.TypeFor[registry.Role]():
-		return enum(registry.KeyRoles())
+	case reflect.TypeFor[history.EventKind]():
+		return enum(history.WebhookKinds())
+	case reflect.TypeFor[evidence.Role]():
+		return enum(evidence.KeyRoles())
 	}
 	return nil
 }
@@ -116,7 +118,7 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 
 // typeName is the name of a type, without packages: "Head", "NamedNode".
 func typeName(t reflect.Type) string {
-	if t == reflect.TypeFor[registry.AttestRequest]() {
+	if t == reflect.TypeFor[evidence.AttestRequest]() {
 		return "Attestation"
 	}
 	name, argument, _ := strings.Cut(t.Name(), "[")

@@ -11,56 +11,60 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config configures the API. All fields up to Clock are required, but for URL and Checkpoints.
 type Config struct {
 	// Registry returns releases and heads. It checks the permissions of the context's principal
 	// itself, but for operations that are [api.Row].Whole.
-	Registry registry.Interface
+	Registry api.Interface
 	// Authorize checks a permission of the principal of ctx, for everything other than Registry.
 	// Errors: CodeForbidden. Environment and model are empty for things that belong to no model:
 	// node types, runtimes, webhooks, tokens, the whole history.
-	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
+	Authorize func(ctx context.Context, permission storage.Permission, environment, model string) error
 	// History returns the unfiltered history of the catalog, to check its chain.
-	History func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	History func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 
 	// Preview decides about promotions without carrying them out. It checks permissions as Registry does.
-	Preview registry.Previewer
+	Preview api.Previewer
 	// Compare compares limits and interfaces of two releases that the caller may read. Nil: they are not compared.
-	Compare registry.CompareReleases
+	Compare policy.CompareReleases
 	// URL is where people reach the pages of the service; empty: answers have no links.
 	URL string
 
 	// Checkpoints makes signed checkpoints of the history; nil if the service makes none.
 	Checkpoints Checkpoints
 
-	NodeTypes registry.NodeTypes
-	Runtimes  registry.Runtimes
+	NodeTypes storage.NodeTypes
+	Runtimes  storage.Runtimes
 	// Nodes has what nodes report. It checks permissions as Registry does.
-	Nodes registry.NodeReporter
+	Nodes storage.NodeReporter
 	// ReadNode and ReadRuntime parse documents; name identifies the document in errors. ReadLabels
 	// parses the labels of a Kubernetes node. CheckNode applies the rules of node documents to a
 	// node that came in another form. Errors: CodeInvalid.
-	ReadNode    func(name string, data []byte) (registry.Node, error)
-	CheckNode   func(n registry.Node) (registry.Node, error)
-	ReadRuntime func(name string, data []byte) (registry.Runtime, error)
-	ReadLabels  func(labels map[string]string) (registry.Node, error)
+	ReadNode    func(name string, data []byte) (artifact.Node, error)
+	CheckNode   func(n artifact.Node) (artifact.Node, error)
+	ReadRuntime func(name string, data []byte) (artifact.Runtime, error)
+	ReadLabels  func(labels map[string]string) (artifact.Node, error)
 
-	Webhooks        registry.Webhooks
-	Deliveries      registry.Deliveries
+	Webhooks        storage.Webhooks
+	Deliveries      storage.Deliveries
 	CheckWebhookURL func(url string) error // Errors: CodeInvalid
-	Idempotency     registry.Idempotency
-	Tokens          registry.Tokens
-	Clock           registry.CatalogClock // the clock of Webhooks and Deliveries
+	Idempotency     storage.Idempotency
+	Tokens          storage.Tokens
+	Clock           storage.CatalogClock // the clock of Webhooks and Deliveries
 
 	// Configuration reports the configuration of the service; nil if it has no configuration
 	// files.
 	Configuration Configuration
 
 	// Operations says what administrators look after; nil if the service does not.
-	Operations func(ctx context.Context) (registry.Operations, error)
+	Operations func(ctx context.Context) (api.Operations, error)
 
 	// StillAdmitted authenticates the sender of a running request again. An event stream calls it
 	// before it sends events. Errors: CodeUnauthenticated if the sender would not be admitted now
@@ -74,8 +78,8 @@ type Config struct {
 	Heartbeat time.Duration
 	// Stop is closed when the service stops, which ends event streams; nil means never.
 	Stop   <-chan struct{}
-	Now    registry.Clock // nil means time.Now
-	Logger *slog.Logger   // nil discards
+	Now    storage.Clock // nil means time.Now
+	Logger *slog.Logger  // nil discards
 }
 
 // New returns the handler of everything below /api/v1. Errors: CodeInvalid.

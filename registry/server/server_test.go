@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 )
@@ -162,14 +163,14 @@ func TestHistoryIsSelected(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
-	var all, some []registry.Event
+	var all, some []history.Event
 	want(t, w.do("GET", "/api/v1/history", ""), http.StatusOK, &all)
-	for query, keep := range map[string]func(e registry.Event) bool{
-		"kind=promote":                                func(e registry.Event) bool { return e.Kind == registry.EventPromote },
-		"environment=staging&after=2":                 func(e registry.Event) bool { return e.Environment == "staging" && e.Seq > 2 },
-		"order=desc&model=vision/digits":              func(registry.Event) bool { return true },
-		"order=asc&subject=" + string(all[1].Subject): func(e registry.Event) bool { return e.Subject == all[1].Subject },
-		"model=vision/letters":                        func(registry.Event) bool { return false },
+	for query, keep := range map[string]func(e history.Event) bool{
+		"kind=promote":                                func(e history.Event) bool { return e.Kind == history.EventPromote },
+		"environment=staging&after=2":                 func(e history.Event) bool { return e.Environment == "staging" && e.Seq > 2 },
+		"order=desc&model=vision/digits":              func(history.Event) bool { return true },
+		"order=asc&subject=" + string(all[1].Subject): func(e history.Event) bool { return e.Subject == all[1].Subject },
+		"model=vision/letters":                        func(history.Event) bool { return false },
 	} {
 		want(t, w.do("GET", "/api/v1/history?"+query, ""), http.StatusOK, &some)
 		n := 0

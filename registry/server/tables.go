@@ -3,6 +3,7 @@ package server
 import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // tableOf has the operations on a table of documents. read parses the body of a document.
@@ -12,11 +13,12 @@ type tableOf[T any] struct {
 	read  func(name string, data []byte) (T, error)
 }
 
-func nodeTypes(s server) tableOf[registry.Node] {
-	return tableOf[registry.Node]{"node type", s.NodeTypes, s.ReadNode}
+func nodeTypes(s server) tableOf[artifact.Node] {
+	return tableOf[artifact.Node]{"node type", s.NodeTypes, s.ReadNode}
 }
-func runtimes(s server) tableOf[registry.Runtime] {
-	return tableOf[registry.Runtime]{"runtime", s.Runtimes, s.ReadRuntime}
+
+func runtimes(s server) tableOf[artifact.Runtime] {
+	return tableOf[artifact.Runtime]{"runtime", s.Runtimes, s.ReadRuntime}
 }
 
 // handleTable adds the handlers of a table of documents.

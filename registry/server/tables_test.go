@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -26,7 +28,7 @@ func TestNodeTypes(t *testing.T) {
 	if code := w.put(path, string(document)); code != http.StatusNoContent {
 		t.Fatalf("put: %d", code)
 	}
-	var got registry.Node
+	var got artifact.Node
 	if want(t, w.do("GET", path, ""), http.StatusOK, &got); got.CPU.Level != "v3" {
 		t.Errorf("the node is %+v", got)
 	}
@@ -56,13 +58,13 @@ func TestRuntimes(t *testing.T) {
 	if code := w.put("/api/v1/runtimes/"+name, `{"v":1,"name":"our server","runtimes":{"onnxruntime":"1.30.0"}}`); code != http.StatusNoContent {
 		t.Fatalf("put: %d", code)
 	}
-	var got registry.Runtime
+	var got artifact.Runtime
 	for _, path := range []string{name, strings.ReplaceAll(name, "/", "%2F")} {
 		if want(t, w.do("GET", "/api/v1/runtimes/"+path, ""), http.StatusOK, &got); got.Runtimes["onnxruntime"] != "1.30.0" {
 			t.Errorf("%s is %+v", path, got)
 		}
 	}
-	var chosen registry.Resolution
+	var chosen api.Resolution
 	want(t, w.do("GET", model+"resolve?environment=prod&arch=amd64&level=v1&runtime="+name, ""), http.StatusOK, &chosen)
 	if chosen.Engine == nil || chosen.Release != release.Digest {
 		t.Errorf("resolved is %+v", chosen)
@@ -87,7 +89,7 @@ func TestResolveByLabels(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	const runtime = `"runtime":{"v":1,"name":"x","runtimes":{"onnxruntime":"1.30.0"}}`
-	var got registry.Resolution
+	var got api.Resolution
 	body := `{"environment":"prod","labels":{"kubernetes.io/arch":"amd64","kubernetes.io/os":"linux","feature.node.kubernetes.io/cpu-cpuid.X86_64_V3":"true"},` + runtime + `}`
 	if want(t, w.post(model+"resolve", body), http.StatusOK, &got); got.Engine == nil || got.Engine.Label() != "linux-amd64-v3/int8" {
 		t.Errorf("resolved is %+v", got)

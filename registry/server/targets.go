@@ -8,6 +8,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // targets lists the targets of the engines at the heads of a page of models. Targets with equal
@@ -41,7 +43,7 @@ func (s server) targets(r *request) (*response, error) {
 	return page(r, list, models.Next)
 }
 
-func use(uses map[registry.Digest]*api.TargetUse, head registry.Head, e registry.Engine) error {
+func use(uses map[registry.Digest]*api.TargetUse, head history.Head, e artifact.Engine) error {
 	d, err := registry.CanonicalDigest(e.Target)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func use(uses map[registry.Digest]*api.TargetUse, head registry.Head, e registry
 
 // enginesAt returns the engines of a head. It caches them, since content of a digest never
 // changes. The list of heads has already checked that the caller may see the head.
-func (s server) enginesAt(ctx context.Context, head registry.Head) ([]registry.Engine, error) {
+func (s server) enginesAt(ctx context.Context, head history.Head) ([]artifact.Engine, error) {
 	key := engineKey{head.Environment, head.Model, head.Release}
 	if engines, ok := s.engineCache.get(key); ok {
 		return engines, nil
@@ -78,24 +80,24 @@ type engineKey struct {
 // engineCache caches the engines of releases. It drops arbitrary entries if there are too many.
 type engineCache struct {
 	mu      sync.Mutex
-	engines map[engineKey][]registry.Engine
+	engines map[engineKey][]artifact.Engine
 }
 
 // maxCachedReleases is more than the heads of most registries. A release takes some kilobytes.
 const maxCachedReleases = 10_000
 
-func (c *engineCache) get(key engineKey) ([]registry.Engine, bool) {
+func (c *engineCache) get(key engineKey) ([]artifact.Engine, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	engines, ok := c.engines[key]
 	return engines, ok
 }
 
-func (c *engineCache) put(key engineKey, engines []registry.Engine) {
+func (c *engineCache) put(key engineKey, engines []artifact.Engine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.engines == nil {
-		c.engines = make(map[engineKey][]registry.Engine)
+		c.engines = make(map[engineKey][]artifact.Engine)
 	}
 	for other := range c.engines {
 		if len(c.engines) < maxCachedReleases {

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func (s server) tokens(r *request) (*response, error) {
@@ -20,8 +21,8 @@ func (s server) tokens(r *request) (*response, error) {
 		return nil, err
 	}
 	first, _ := slices.BinarySearchFunc(all, after+"\x00",
-		func(t registry.Token, id string) int { return strings.Compare(t.ID, id) })
-	all, next := cut(all[first:], limit, func(t registry.Token) string { return t.ID })
+		func(t storage.Token, id string) int { return strings.Compare(t.ID, id) })
+	all, next := cut(all[first:], limit, func(t storage.Token) string { return t.ID })
 	return page(r, all, next)
 }
 

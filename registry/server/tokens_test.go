@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const tokenBody = `{"id": "aaaabbbbccccdddd", "name": "ci", "hash": "sha256:` + tokenHash +
@@ -25,7 +26,7 @@ func TestTokens(t *testing.T) {
 	w := setup(t, func(c *server.Config) { c.Now = func() time.Time { return made } })
 	for range 2 { // sent twice, it is done once
 		got := w.post("/api/v1/tokens", tokenBody)
-		var token registry.Token
+		var token storage.Token
 		if err := json.Unmarshal(got.Body.Bytes(), &token); err != nil ||
 			got.Code != http.StatusCreated || token.Name != "ci" || !token.Created.Equal(made) ||
 			got.Header().Get("Location") != "/api/v1/tokens/aaaabbbbccccdddd" || strings.Contains(got.Body.String(), tokenHash) {
@@ -95,7 +96,7 @@ func TestTokensInPages(t *testing.T) {
 	var seen []string
 	for next := "/api/v1/tokens?limit=1"; next != ""; {
 		got := w.do(http.MethodGet, next, "")
-		var page []registry.Token
+		var page []storage.Token
 		if err := json.Unmarshal(got.Body.Bytes(), &page); err != nil || len(page) != 1 || len(seen) > 3 {
 			t.Fatalf("%s: %d %s", next, got.Code, got.Body)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func (s server) webhooks(r *request) (*response, error) {
@@ -20,7 +22,7 @@ func (s server) webhooks(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks, next := cut(hooks, limit, func(h registry.Named[registry.Webhook]) string { return h.Name })
+	hooks, next := cut(hooks, limit, func(h registry.Named[storage.Webhook]) string { return h.Name })
 	var list []api.Webhook
 	for _, hook := range hooks {
 		shown, err := s.shown(r, hook.Name, hook.Document)
@@ -49,7 +51,7 @@ func (s server) addWebhook(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	hook, err := s.readWebhook(r, registry.Webhook{Secret: registry.NewWebhookSecret(), Created: now})
+	hook, err := s.readWebhook(r, storage.Webhook{Secret: storage.NewWebhookSecret(), Created: now})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (s server) deleteWebhook(r *request) (*response, error) {
 }
 
 // readWebhook sets the fields of a webhook from a request body.
-func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook, error) {
+func (s server) readWebhook(r *request, hook storage.Webhook) (storage.Webhook, error) {
 	var body api.WebhookRequest
 	if err := read(r, &body); err != nil {
 		return hook, err
@@ -121,8 +123,8 @@ func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook
 // canHappen refuses a webhook that would never receive anything.
 func (s server) canHappen(r *request, body api.WebhookRequest) error {
 	for _, kind := range body.Kinds {
-		if !slices.Contains(registry.WebhookKinds(), kind) {
-			return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, registry.WebhookKinds())
+		if !slices.Contains(history.WebhookKinds(), kind) {
+			return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, history.WebhookKinds())
 		}
 	}
 	if body.Environment != "" {
@@ -141,10 +143,10 @@ func (s server) canHappen(r *request, body api.WebhookRequest) error {
 }
 
 // shown returns a webhook without its secret.
-func (s server) shown(r *request, id string, hook registry.Webhook) (api.Webhook, error) {
+func (s server) shown(r *request, id string, hook storage.Webhook) (api.Webhook, error) {
 	state, err := s.Deliveries.Get(r.Context(), id)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		state, err = registry.Delivery{Delivered: hook.After}, nil
+		state, err = storage.Delivery{Delivered: hook.After}, nil
 	}
 	return api.Webhook{
 		ID: id, WebhookRequest: api.WebhookRequest{

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // hook is a webhook as it is shown.
@@ -41,7 +42,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("listed are %s", list.Body)
 	}
 	// Who delivers has given up.
-	state := registry.Delivery{Delivered: 2, Attempts: 20, LastError: "it answered 500", Suspended: time.Now().Add(-time.Minute)}
+	state := storage.Delivery{Delivered: 2, Attempts: 20, LastError: "it answered 500", Suspended: time.Now().Add(-time.Minute)}
 	if err := w.config.Deliveries.Put(t.Context(), made.ID, state); err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,16 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
@@ -39,7 +43,7 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
 	if err != nil {
@@ -48,10 +52,10 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	w.Interface = svc
 	w.config = server.Config{
 		Registry: svc, Preview: service.Remember(svc, db, 4<<20), URL: "https://models.example",
-		Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Nodes:    service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: db, Life: time.Hour},
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
+		Authorize: func(context.Context, storage.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		History: db.History, NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](),
+		Nodes:    service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: svc, Clock: db, Life: time.Hour},
+		Webhooks: mem.NewTable[storage.Webhook](), Deliveries: mem.NewTable[storage.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		Poll:            10 * time.Millisecond,
 		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
@@ -69,10 +73,10 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 }
 
 // broken is a registry of which nothing can be said.
-type broken struct{ registry.Interface }
+type broken struct{ api.Interface }
 
-func (broken) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
-	return registry.Page[registry.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
+func (broken) Models(context.Context, string, string, int) (storage.Page[history.ModelHeads], error) {
+	return storage.Page[history.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
 }
 
 // do sends a request; header is keys and values.
@@ -96,8 +100,8 @@ type problem struct {
 	Type, Title, Detail, Code string
 	RequestID                 string
 	Status                    int
-	Promotion                 *registry.Promotion
-	Resolution                *registry.Resolution
+	Promotion                 *api.Promotion
+	Resolution                *api.Resolution
 }
 
 // wantProblem wants an answer to be a problem as RFC 9457 has it.

@@ -10,27 +10,31 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // keptContent is content whose evidence is what a repository lists, and the adverse evidence that the catalog keeps. Every
 // reading of evidence goes through it, so that nothing depends on what others write to a repository.
 type keptContent struct {
-	registry.Content
-	kept registry.AdverseEvidences
+	storage.Content
+	kept evidence.AdverseEvidences
 }
 
 // keptBundle is evidence that the catalog keeps, without its bytes, and the name of a row that has them.
 type keptBundle struct {
-	registry.Bundle
+	evidence.Bundle
 	row string
 }
 
 // Evidence returns the bundles that the repository lists, and then those that only the catalog has.
-func (c keptContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
-	return func(yield func(registry.Bundle, error) bool) {
+func (c keptContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[evidence.Bundle, error] {
+	return func(yield func(evidence.Bundle, error) bool) {
 		kept, err := c.about(ctx, repository, subject)
 		if err != nil {
-			yield(registry.Bundle{}, err)
+			yield(evidence.Bundle{}, err)
 			return
 		}
 		for b, err := range c.Content.Evidence(ctx, repository, subject) {
@@ -53,7 +57,7 @@ func (c keptContent) Evidence(ctx context.Context, repository string, subject re
 }
 
 // Bundle reads one piece of evidence, from the catalog if the repository does not have it.
-func (c keptContent) Bundle(ctx context.Context, repository string, d registry.Digest) (registry.Bundle, error) {
+func (c keptContent) Bundle(ctx context.Context, repository string, d registry.Digest) (evidence.Bundle, error) {
 	b, err := c.Content.Bundle(ctx, repository, d)
 	if !registry.HasCode(err, registry.CodeNotFound) {
 		return b, err
@@ -82,21 +86,21 @@ func (c keptContent) about(ctx context.Context, repository string, subject regis
 			kept[at].Kept = append(kept[at].Kept, row.Environment)
 			continue
 		}
-		kept = append(kept, keptBundle{row: row.Name(), Bundle: registry.Bundle{
+		kept = append(kept, keptBundle{row: row.Name(), Bundle: evidence.Bundle{
 			Digest: row.Bundle, Document: row.Document, PredicateType: row.PredicateType, Kept: []string{row.Environment}}})
 	}
 	return kept, err
 }
 
 // whole reads the bytes of kept evidence.
-func (c keptContent) whole(ctx context.Context, k keptBundle) (registry.Bundle, error) {
+func (c keptContent) whole(ctx context.Context, k keptBundle) (evidence.Bundle, error) {
 	row, err := c.kept.AdverseRow(ctx, k.row)
 	k.Manifest, k.Data = row.Manifest, row.Data
 	return k.Bundle, err
 }
 
 // keptElsewhere reports whether evidence is kept for other environments than that of a repository, which does not list it.
-func keptElsewhere(repository string, b registry.Bundle) bool {
+func keptElsewhere(repository string, b evidence.Bundle) bool {
 	environment, _, _ := strings.Cut(repository, "/")
 	return b.Unlisted && !slices.Contains(b.Kept, environment)
 }
@@ -104,7 +108,7 @@ func keptElsewhere(repository string, b registry.Bundle) bool {
 // countsHere reports whether evidence from elsewhere counts in a repository. What a service signed for a person has the
 // service's key, which is trusted everywhere: to be attached there it would have needed the permission of its caller, or a
 // person who is listed.
-func (s *Service) countsHere(repository string, claim registry.Claim) bool {
+func (s *Service) countsHere(repository string, claim evidence.Claim) bool {
 	who := claim.Attested()
 	environment, _, _ := strings.Cut(repository, "/")
 	e, err := s.find(environment)
@@ -112,8 +116,8 @@ func (s *Service) countsHere(repository string, claim registry.Claim) bool {
 }
 
 // keep returns the row of adverse evidence in an environment, attached by the caller of ctx.
-func (s *Service) keep(ctx context.Context, environment, model string, subject registry.Digest, b registry.Bundle) []registry.AdverseEvidence {
-	return []registry.AdverseEvidence{{
+func (s *Service) keep(ctx context.Context, environment, model string, subject registry.Digest, b evidence.Bundle) []evidence.AdverseEvidence {
+	return []evidence.AdverseEvidence{{
 		Environment: environment, Model: model, Subject: subject, Bundle: b.Digest, PredicateType: b.PredicateType, Caller: caller(ctx),
 		Document: digest.FromBytes(b.Data), Manifest: b.Manifest, Data: b.Data,
 	}}
@@ -121,13 +125,13 @@ func (s *Service) keep(ctx context.Context, environment, model string, subject r
 
 // caller is the name of the principal of ctx, or empty for a local user of the data directory.
 func caller(ctx context.Context) string {
-	p, _ := registry.PrincipalOf(ctx)
+	p, _ := storage.PrincipalOf(ctx)
 	return p.Name
 }
 
 // keepFrom returns the rows of those claims that are adverse, with their bytes from a repository.
-func (s *Service) keepFrom(ctx context.Context, repository, environment, model string, claims ...registry.Claim) ([]registry.AdverseEvidence, error) {
-	var rows []registry.AdverseEvidence
+func (s *Service) keepFrom(ctx context.Context, repository, environment, model string, claims ...evidence.Claim) ([]evidence.AdverseEvidence, error) {
+	var rows []evidence.AdverseEvidence
 	for _, c := range claims {
 		if !c.Adverse() {
 			continue
@@ -142,7 +146,7 @@ func (s *Service) keepFrom(ctx context.Context, repository, environment, model s
 }
 
 // keepAgain writes rows whose event the history has, in case they were lost.
-func (s *Service) keepAgain(ctx context.Context, rows []registry.AdverseEvidence) error {
+func (s *Service) keepAgain(ctx context.Context, rows []evidence.AdverseEvidence) error {
 	for _, row := range rows {
 		if err := s.Catalog.KeepAdverse(ctx, row); err != nil {
 			return err
@@ -152,8 +156,8 @@ func (s *Service) keepAgain(ctx context.Context, rows []registry.AdverseEvidence
 }
 
 // mayKeep refuses more adverse evidence about one subject than a caller may attach. What is kept may be attached again.
-func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
-	row := registry.AdverseEvidence{Environment: a.Environment, Model: a.Model, Subject: a.Subject, Caller: caller(ctx)}
+func (s *Service) mayKeep(ctx context.Context, a api.Attachment) error {
+	row := evidence.AdverseEvidence{Environment: a.Environment, Model: a.Model, Subject: a.Subject, Caller: caller(ctx)}
 	if s.MaxReferrers <= 0 || row.Caller == "" {
 		return nil
 	}
@@ -162,7 +166,7 @@ func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
 		return err
 	}
 	rows, err := s.Catalog.Adverse(ctx, a.Model, a.Subject)
-	if err != nil || slices.ContainsFunc(rows, func(r registry.AdverseEvidence) bool { return r.Document == digest.FromBytes(a.Bundle) }) {
+	if err != nil || slices.ContainsFunc(rows, func(r evidence.AdverseEvidence) bool { return r.Document == digest.FromBytes(a.Bundle) }) {
 		return err
 	}
 	return registry.WithHint(
@@ -173,7 +177,7 @@ func (s *Service) mayKeep(ctx context.Context, a registry.Attachment) error {
 
 // unlisted returns what the catalog keeps of an environment, and its repository does not list, without its bytes. What is about a release or
 // an engine that the repository does not have any more is not lost.
-func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]registry.Bundle, error) {
+func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]evidence.Bundle, error) {
 	e, err := s.find(p.environment)
 	if err != nil {
 		return nil, nil // the configuration no longer has the environment: its content cannot be read
@@ -188,9 +192,9 @@ func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]registry.Bundle
 			subjects = append(subjects, row.Subject)
 		}
 	}
-	var lost []registry.Bundle
+	var lost []evidence.Bundle
 	for _, subject := range unique(subjects) {
-		var here []registry.Bundle
+		var here []evidence.Bundle
 		for b, err := range s.Content.Evidence(ctx, registry.Repository(e.Name, p.model), subject) {
 			if err != nil {
 				return nil, err
@@ -231,7 +235,7 @@ func (s *Service) exists(ctx context.Context, environment, model string, d regis
 
 // adverseFaults compares the adverse evidence that the catalog keeps of an environment with what its repository lists and
 // with the quarantines that events name. It looks twice before it reports something, which may have been on its way.
-func (s *Service) adverseFaults(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
+func (s *Service) adverseFaults(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
 	found, err := s.compareAdverse(ctx, p)
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -239,7 +243,7 @@ func (s *Service) adverseFaults(ctx context.Context, p modelPlace) ([]registry.H
 	return s.compareAdverse(ctx, p)
 }
 
-func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
+func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
 	lost, err := s.unlisted(ctx, p)
 	if err != nil {
 		return nil, err
@@ -248,10 +252,10 @@ func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(r registry.AdverseEvidence) bool { return r.Environment != p.environment })
-	var faults []registry.HistoryFault
+	rows = slices.DeleteFunc(rows, func(r evidence.AdverseEvidence) bool { return r.Environment != p.environment })
+	var faults []history.HistoryFault
 	fault := func(d registry.Digest, hint, format string, args ...any) {
-		faults = append(faults, registry.HistoryFault{Environment: p.environment, Model: p.model, Manifests: []registry.Digest{d},
+		faults = append(faults, history.HistoryFault{Environment: p.environment, Model: p.model, Manifests: []registry.Digest{d},
 			Detail: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	for _, row := range rows {
@@ -261,7 +265,7 @@ func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.
 			return nil, err
 		}
 	}
-	accepted, err := s.forgotten(ctx, p, rows, func(e registry.Event, d registry.Digest) {
+	accepted, err := s.forgotten(ctx, p, rows, func(e history.Event, d registry.Digest) {
 		fault(d, attachAgain, "event %d names the quarantine %s about %s, but the catalog does not keep it", e.Seq, d, e.Subject)
 	})
 	if err != nil {
@@ -272,26 +276,26 @@ func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]registry.
 			"the evidence %s (%s) is not among the referrers that %s lists any more: it counts all the same",
 			b.Digest, b.PredicateType, registry.Repository(p.environment, p.model))
 	}
-	return slices.DeleteFunc(faults, func(f registry.HistoryFault) bool { return accepted[f.Manifests[0]] }), nil
+	return slices.DeleteFunc(faults, func(f history.HistoryFault) bool { return accepted[f.Manifests[0]] }), nil
 }
 
 const attachAgain = "the catalog was changed without the history: look at backups and at the log of the database, and attach it again"
 
 // forgotten calls found with the quarantines and lifts that events of an environment name and of which there is no row. It
 // returns the evidence that people accepted.
-func (s *Service) forgotten(ctx context.Context, p modelPlace, rows []registry.AdverseEvidence,
-	found func(registry.Event, registry.Digest)) (accepted map[registry.Digest]bool, err error) {
+func (s *Service) forgotten(ctx context.Context, p modelPlace, rows []evidence.AdverseEvidence,
+	found func(history.Event, registry.Digest)) (accepted map[registry.Digest]bool, err error) {
 	accepted = make(map[registry.Digest]bool)
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: p.environment, Model: p.model}) {
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Environment: p.environment, Model: p.model}) {
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range e.Evidence {
 			switch {
-			case e.Kind == registry.EventAccept:
+			case e.Kind == history.EventAccept:
 				accepted[d] = true
-			case e.Kind == registry.EventAttach && e.PredicateType == registry.PredicateQuarantine &&
-				!slices.ContainsFunc(rows, func(r registry.AdverseEvidence) bool { return r.Bundle == d }):
+			case e.Kind == history.EventAttach && e.PredicateType == evidence.PredicateQuarantine &&
+				!slices.ContainsFunc(rows, func(r evidence.AdverseEvidence) bool { return r.Bundle == d }):
 				found(e, d)
 			}
 		}

@@ -11,8 +11,13 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // homes are where the content of prod may be.
@@ -29,7 +34,7 @@ func (w *world) lose(bundles ...registry.Digest) {
 }
 
 // refused wants prod to give no engine of the head, and no rollback to it.
-func (w *world) refused(t *testing.T, resolvers ...registry.Reader) {
+func (w *world) refused(t *testing.T, resolvers ...api.Reader) {
 	t.Helper()
 	for _, r := range append(resolvers, w) {
 		if answer, err := r.Resolve(t.Context(), prod("")); answer.Engine != nil || !strings.Contains(fmt.Sprint(err), "in quarantine") {
@@ -50,8 +55,8 @@ func TestQuarantineThatItsRepositoryLost(t *testing.T) {
 			s := w.replica(t, 1<<20, new(atomic.Int64))
 			chosen(t, s, "before")
 			var lost []registry.Digest
-			for _, r := range []registry.Release{first, head} {
-				lost = append(lost, w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"}))
+			for _, r := range []artifact.Release{first, head} {
+				lost = append(lost, w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"}))
 			}
 			w.faults(t)
 			w.lose(lost...)
@@ -64,11 +69,11 @@ func TestQuarantineThatItsRepositoryLost(t *testing.T) {
 				t.Errorf("preview of a rollback: error %v, want CodePolicy", err)
 			}
 			standing, err := s.Standing(t.Context(), "prod", registrytest.Model)
-			if err != nil || slices.ContainsFunc(standing, func(c registry.Candidate) bool { return len(c.Reasons) == 0 }) {
+			if err != nil || slices.ContainsFunc(standing, func(c api.Candidate) bool { return len(c.Reasons) == 0 }) {
 				t.Errorf("engines that stand: %+v, error %v, want none", standing, err)
 			}
 			claims, _, err := w.Claims(t.Context(), "prod", first)
-			if err != nil || len(registry.Quarantines(first, claims, first.Digest)) != 1 {
+			if err != nil || len(evidence.Quarantines(first, claims, first.Digest)) != 1 {
 				t.Errorf("quarantines of %s: error %v, want one", first.Tag(), err)
 			}
 			if b, err := w.service.Bundle(t.Context(), "prod", registrytest.Model, lost[0]); err != nil || len(b.Data) == 0 {
@@ -101,9 +106,9 @@ func suspicions(w *world, lost []registry.Digest) []string {
 }
 
 // PreviewRollbackOf says what a rollback of prod would do.
-func (w *world) PreviewRollbackOf(t *testing.T, s *service.Remembering, version string) (registry.Promotion, error) {
+func (w *world) PreviewRollbackOf(t *testing.T, s *service.Remembering, version string) (api.Promotion, error) {
 	t.Helper()
-	return s.PreviewRollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: version})
+	return s.PreviewRollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: version})
 }
 
 // What was lost is listed again by the service, by a promotion, and also where others deleted it.
@@ -120,7 +125,7 @@ func TestLostQuarantineIsListedAgain(t *testing.T) {
 		},
 		"promote": func(t *testing.T, w *world) error {
 			t.Helper()
-			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 {
+			if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 {
 				return fmt.Errorf("promote: error %w, want CodePolicy", err)
 			}
 			return nil
@@ -131,7 +136,7 @@ func TestLostQuarantineIsListedAgain(t *testing.T) {
 				t.Parallel()
 				w := setup(t, external("prod"))
 				r := w.Promoted(t, registrytest.Build{})
-				lost := w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+				lost := w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 				if deleted {
 					must(t, w.far.DeleteManifest(t.Context(), "prod/"+r.Model, lost))
 				} else {
@@ -156,9 +161,9 @@ func TestLiftThatItsRepositoryLost(t *testing.T) {
 			t.Parallel()
 			w := setup(t, edits...)
 			r := w.Promoted(t, registrytest.Build{})
-			quarantine := w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
-			lift := w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine,
-				registry.Quarantine{Reason: "they were right", Lifts: []registry.Digest{quarantine}})
+			quarantine := w.AttachTo(t, "staging", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
+			lift := w.AttachTo(t, "staging", r, r.Digest, evidence.PredicateQuarantine,
+				evidence.Quarantine{Reason: "they were right", Lifts: []registry.Digest{quarantine}})
 			for _, lost := range [][]registry.Digest{nil, {lift}, {quarantine}, {quarantine, lift}} {
 				w.lose(lost...)
 				answer, err := w.Resolve(t.Context(), prod(""))
@@ -166,7 +171,7 @@ func TestLiftThatItsRepositoryLost(t *testing.T) {
 					t.Errorf("without %d: resolve hands out %d bundles, error %v", len(lost), len(answer.Unlisted), err)
 				}
 				w.lose(lost...)
-				if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
+				if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
 					t.Errorf("without %d: promote: %+v, error %v", len(lost), p, err)
 				}
 			}
@@ -190,11 +195,11 @@ func TestFailingReportThatItsRepositoryLost(t *testing.T) {
 			r := w.Promoted(t, registrytest.Build{})
 			best := chosen(t, w, "before")
 			e, _ := r.Engine(best)
-			w.lose(w.AttachTo(t, "prod", r, best, registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail)))
+			w.lose(w.AttachTo(t, "prod", r, best, evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictFail)))
 			if got := chosen(t, w, "after the failure was lost"); got == best {
 				t.Error("prod gives the engine that failed")
 			}
-			w.AttachTo(t, "prod", r, best, registry.PredicateParity, w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass)))
+			w.AttachTo(t, "prod", r, best, evidence.PredicateParity, w.Seeing(t, registrytest.Report(r, e, evidence.VerdictPass)))
 			if got := chosen(t, w, "after the pass"); got != best {
 				t.Error("prod does not give the engine that was healed")
 			}
@@ -204,20 +209,20 @@ func TestFailingReportThatItsRepositoryLost(t *testing.T) {
 
 // unreachable is content in which an environment takes no evidence.
 type unreachable struct {
-	registry.Content
+	storage.Content
 	repository string
 }
 
-func (c unreachable) PutEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
+func (c unreachable) PutEvidence(ctx context.Context, repository string, b evidence.Bundle, subjects []artifact.Subject) ([]registry.Digest, error) {
 	if repository == c.repository {
 		return nil, errInjected
 	}
 	return c.Content.PutEvidence(ctx, repository, b, subjects)
 }
 
-func (c unreachable) StageEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
+func (c unreachable) StageEvidence(ctx context.Context, repository string, b evidence.Bundle, subjects []artifact.Subject) (storage.StagedEvidence, error) {
 	if repository == c.repository {
-		return registry.StagedEvidence{}, errInjected
+		return storage.StagedEvidence{}, errInjected
 	}
 	return c.Content.StageEvidence(ctx, repository, b, subjects)
 }
@@ -240,15 +245,15 @@ func TestQuarantineThatSpreadHalfway(t *testing.T) {
 				subject            registry.Digest
 				predicate          any
 			}{
-				{"verifier", registry.PredicateParity, best, registrytest.Report(r, e, registry.VerdictFail)},
-				{"approver", registry.PredicateQuarantine, r.Digest, registry.Quarantine{Reason: "wrong labels"}},
+				{"verifier", evidence.PredicateParity, best, registrytest.Report(r, e, evidence.VerdictFail)},
+				{"approver", evidence.PredicateQuarantine, r.Digest, evidence.Quarantine{Reason: "wrong labels"}},
 			} {
-				_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: c.subject,
+				_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: c.subject,
 					Bundle: w.Bundle(t, c.key, c.predicateType, c.predicate, c.subject)})
 				if !errors.Is(err, errInjected) {
 					t.Fatalf("attach %s: error %v, want that of prod", c.predicateType, err)
 				}
-				for _, resolver := range []registry.Reader{w, s} {
+				for _, resolver := range []api.Reader{w, s} {
 					if answer, _ := resolver.Resolve(t.Context(), prod("")); answer.Engine != nil && answer.Engine.Digest == best {
 						t.Errorf("%T gives the engine after %s reached staging", resolver, c.predicateType)
 					}
@@ -264,14 +269,14 @@ func TestQuarantineThatSpreadHalfway(t *testing.T) {
 func TestKeptEvidenceNeedsTrustWhereItCounts(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *service.Config) {
-		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{
-			Key: "verifier-of-staging", Roles: []registry.Role{registry.RoleVerifier}, Resources: []string{"oci://local/staging/"}})
+		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
+			Key: "verifier-of-staging", Roles: []evidence.Role{evidence.RoleVerifier}, Resources: []string{"oci://local/staging/"}})
 	})
 	r := w.Promoted(t, registrytest.Build{})
 	best := chosen(t, w, "before")
 	e, _ := r.Engine(best)
-	_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: best,
-		Bundle: w.Bundle(t, "verifier-of-staging", registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail), best)})
+	_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: best,
+		Bundle: w.Bundle(t, "verifier-of-staging", evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictFail), best)})
 	must(t, err)
 	if chosen(t, w, "after a failure that prod does not trust") != best {
 		t.Error("prod does not give the engine")
@@ -282,9 +287,9 @@ func TestKeptEvidenceNeedsTrustWhereItCounts(t *testing.T) {
 }
 
 // crowded is content whose repositories never list what was put there, because others write the same list.
-type crowded struct{ registry.Content }
+type crowded struct{ storage.Content }
 
-func (c crowded) PutEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
+func (c crowded) PutEvidence(ctx context.Context, repository string, b evidence.Bundle, subjects []artifact.Subject) ([]registry.Digest, error) {
 	put, err := c.Content.PutEvidence(ctx, repository, b, subjects)
 	if err == nil && strings.HasPrefix(repository, "prod/") {
 		err = registry.Errorf(registry.CodeConflict, "%s is not listed", put[0])
@@ -292,10 +297,10 @@ func (c crowded) PutEvidence(ctx context.Context, repository string, b registry.
 	return put, err
 }
 
-func (c crowded) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
-	return func(yield func(registry.Bundle, error) bool) {
+func (c crowded) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[evidence.Bundle, error] {
+	return func(yield func(evidence.Bundle, error) bool) {
 		for b, err := range c.Content.Evidence(ctx, repository, subject) {
-			if err == nil && b.PredicateType == registry.PredicateQuarantine {
+			if err == nil && b.PredicateType == evidence.PredicateQuarantine {
 				continue
 			}
 			if !yield(b, err) {
@@ -312,10 +317,10 @@ func TestQuarantineThatIsNeverListed(t *testing.T) {
 	r := w.Promoted(t, registrytest.Build{})
 	w.config.Content = crowded{w.config.Content}
 	w.serve(t)
-	w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	w.refused(t)
-	_, err := w.Attach(t.Context(), registry.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: r.Digest,
-		Bundle: w.Bundle(t, "builder", registry.PredicateSign, struct{ A int }{1}, r.Digest)})
+	_, err := w.Attach(t.Context(), api.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: r.Digest,
+		Bundle: w.Bundle(t, "builder", evidence.PredicateSign, struct{ A int }{1}, r.Digest)})
 	if registry.CodeOf(err) != registry.CodeConflict {
 		t.Errorf("a signature that is not listed: error %v, want CodeConflict", err)
 	}
@@ -327,9 +332,9 @@ func TestKeptEvidenceIsBounded(t *testing.T) {
 	w := setup(t, func(c *service.Config) { c.MaxReferrers = 2 })
 	r := w.Promoted(t, registrytest.Build{})
 	attach := func(name, reason string) error {
-		ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: name})
-		_, err := w.Attach(ctx, registry.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: r.Digest,
-			Bundle: w.Bundle(t, "approver", registry.PredicateQuarantine, registry.Quarantine{Reason: reason}, r.Digest)})
+		ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: name})
+		_, err := w.Attach(ctx, api.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: r.Digest,
+			Bundle: w.Bundle(t, "approver", evidence.PredicateQuarantine, evidence.Quarantine{Reason: reason}, r.Digest)})
 		return err
 	}
 	for _, c := range []struct {
@@ -347,7 +352,7 @@ func TestKeptEvidenceThatWasChanged(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
-	w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	rows, err := w.db.Adverse(t.Context(), r.Model, r.Digest)
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d rows, error %v, want one for each environment", len(rows), err)
@@ -369,16 +374,16 @@ func TestPromotionKeepsWhatWasPushed(t *testing.T) {
 	t.Parallel()
 	w := setup(t, external("staging", "prod"))
 	r := w.proven(t, registrytest.Build{})
-	push := func(q registry.Quarantine) registry.Digest {
+	push := func(q evidence.Quarantine) registry.Digest {
 		t.Helper()
 		put, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model,
-			registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateQuarantine, q, r.Digest)}, r.Subjects()[:1])
+			evidence.Bundle{Data: w.Bundle(t, "approver", evidence.PredicateQuarantine, q, r.Digest)}, r.Subjects()[:1])
 		must(t, err)
 		return put[0]
 	}
-	quarantine := push(registry.Quarantine{Reason: "wrong labels"})
-	lift := push(registry.Quarantine{Reason: "they were right", Lifts: []registry.Digest{quarantine}})
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+	quarantine := push(evidence.Quarantine{Reason: "wrong labels"})
+	lift := push(evidence.Quarantine{Reason: "they were right", Lifts: []registry.Digest{quarantine}})
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := w.db.Adverse(t.Context(), r.Model, r.Digest)
@@ -387,8 +392,8 @@ func TestPromotionKeepsWhatWasPushed(t *testing.T) {
 	}
 	w.lose(lift)
 	chosen(t, w, "without the lift")
-	again := push(registry.Quarantine{Reason: "wrong again"})
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); registry.ExitCode(err) != 4 {
+	again := push(evidence.Quarantine{Reason: "wrong again"})
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); registry.ExitCode(err) != 4 {
 		t.Errorf("promote what was put in quarantine again: error %v, want CodePolicy", err)
 	}
 	w.lose(again)

@@ -4,13 +4,16 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // verifyAbout verifies a bundle for a resource of a model. An approval is judged by the trust of the
 // resource that it names, wherever it is stored: an approver of prod approves releases in staging,
 // where the approver need not be trusted. annotated is what the bundle's manifest says that it
-// holds, or "" if nothing says so. Errors: those of [registry.VerifyEvidence].
-func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resource, model string) (registry.Claim, error) {
+// holds, or "" if nothing says so. Errors: those of [storage.VerifyEvidence].
+func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resource, model string) (evidence.Claim, error) {
 	claim, err := s.Verify(ctx, data, resource)
 	unknown := registry.HasCode(err, registry.CodeTrust) && mayBeApproval(annotated)
 	uri, isApproval := claim.ApprovedResource()
@@ -24,7 +27,7 @@ func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resou
 		}
 		there, refusal := s.Verify(ctx, data, named)
 		if refusal != nil && !registry.HasCode(refusal, registry.CodeTrust) {
-			return registry.Claim{}, refusal
+			return evidence.Claim{}, refusal
 		}
 		if about, ok := there.ApprovedResource(); refusal == nil && ok && about == named {
 			return there, nil
@@ -37,13 +40,13 @@ func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resou
 // mayBeApproval reports whether a bundle that is annotated with a predicate type, or with none, may
 // hold an approval of either kind.
 func mayBeApproval(annotated string) bool {
-	return annotated == "" || annotated == registry.PredicateApproval || annotated == registry.PredicateBreakGlass
+	return annotated == "" || annotated == evidence.PredicateApproval || annotated == evidence.PredicateBreakGlass
 }
 
 // mayApprove refuses an approval that could never count: about an engine alone, or by a key that
 // built the release. Policy ignores such approvals too; here their signer learns it.
-func (s *Service) mayApprove(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) error {
-	if t := claim.Statement.PredicateType; t != registry.PredicateApproval && t != registry.PredicateBreakGlass {
+func (s *Service) mayApprove(ctx context.Context, a api.Attachment, r artifact.Release, subject artifact.Subject, claim evidence.Claim) error {
+	if t := claim.Statement.PredicateType; t != evidence.PredicateApproval && t != evidence.PredicateBreakGlass {
 		return nil
 	}
 	if !subject.Index {
@@ -56,7 +59,7 @@ func (s *Service) mayApprove(ctx context.Context, a registry.Attachment, r regis
 	if err != nil {
 		return err
 	}
-	if registry.IsBuilder(r, found.claims, claim.Signer) {
+	if evidence.IsBuilder(r, found.claims, claim.Signer) {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeTrust, "attach: key %s signed the build of this release, so it cannot approve it", claim.Signer),
 			"another person must approve, with their own key")

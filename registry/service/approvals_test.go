@@ -7,52 +7,58 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // approversOf makes prod ask for approvals, and trusts first and second there alone, carl in staging
 // alone, and dora as builder and approver everywhere.
 func approversOf(count int) func(c *service.Config) {
 	return func(c *service.Config) {
-		c.Environments.List[1].Approvals = registry.ApprovalRule{Count: count}
+		c.Environments.List[1].Approvals = policy.ApprovalRule{Count: count}
 		for key, where := range map[string]string{"first": "prod/", "second": "prod/", "carl": "staging/"} {
-			c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{
-				Key: key, Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/" + where}})
+			c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
+				Key: key, Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/" + where}})
 		}
-		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{
-			Key: "dora", Roles: []registry.Role{registry.RoleBuilder, registry.RoleApprover}, Resources: []string{"oci://local/"}})
+		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
+			Key: "dora", Roles: []evidence.Role{evidence.RoleBuilder, evidence.RoleApprover}, Resources: []string{"oci://local/"}})
 	}
 }
 
 // seen names the newest event.
-func (w *world) seen(t *testing.T) registry.DigestSet {
+func (w *world) seen(t *testing.T) evidence.DigestSet {
 	t.Helper()
-	hash, err := registry.NewestHash(t.Context(), w, registrytest.Model)
+	hash, err := history.NewestHash(t.Context(), w, registrytest.Model)
 	must(t, err)
-	return registry.NewDigestSet(hash)
+	return evidence.NewDigestSet(hash)
 }
 
 // approve attaches an approval for prod, in staging, changed by edit.
-func (w *world) approve(t *testing.T, r registry.Release, key string, edit func(*registry.Approval)) (registry.Digest, error) {
+func (w *world) approve(t *testing.T, r artifact.Release, key string, edit func(*evidence.Approval)) (registry.Digest, error) {
 	t.Helper()
-	a := registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now(), History: w.seen(t)}
+	a := evidence.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now(), History: w.seen(t)}
 	if edit != nil {
 		edit(&a)
 	}
-	return w.Attach(t.Context(), registry.Attachment{
+	return w.Attach(t.Context(), api.Attachment{
 		Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
-		Bundle: w.Bundle(t, key, registry.PredicateApproval, a, r.Digest),
+		Bundle: w.Bundle(t, key, evidence.PredicateApproval, a, r.Digest),
 	})
 }
 
 // promotion tries to promote a model's head of staging, and returns what the rule of approvals says.
-func (w *world) promotion(t *testing.T, dry bool) (registry.Requirement, error) {
+func (w *world) promotion(t *testing.T, dry bool) (policy.Requirement, error) {
 	t.Helper()
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: dry})
-	i := slices.IndexFunc(p.Decision.Requirements, func(r registry.Requirement) bool { return r.Name == "approvals" })
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, DryRun: dry})
+	i := slices.IndexFunc(p.Decision.Requirements, func(r policy.Requirement) bool { return r.Name == "approvals" })
 	if i < 0 {
-		return registry.Requirement{}, err
+		return policy.Requirement{}, err
 	}
 	return p.Decision.Requirements[i], err
 }
@@ -86,13 +92,13 @@ func TestApprovedPromotion(t *testing.T) {
 			for _, environment := range []string{"staging", "prod"} {
 				claims, ignored, err := w.Claims(t.Context(), environment, r)
 				must(t, err)
-				given := registry.Approvals(r, claims, w.config.Now())
-				if len(given) != 2 || ignored.IgnoredCount != 0 || !slices.ContainsFunc(given, func(g registry.GivenApproval) bool { return g.Bundle == first }) {
+				given := evidence.Approvals(r, claims, w.config.Now())
+				if len(given) != 2 || ignored.IgnoredCount != 0 || !slices.ContainsFunc(given, func(g evidence.GivenApproval) bool { return g.Bundle == first }) {
 					t.Errorf("%s has the approvals %+v, ignored %+v, want %s and %s", environment, given, ignored, first, second)
 				}
-				_, summary, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model)
+				_, summary, ok := policy.FindVSA(claims, r, "oci://local/prod/"+r.Model)
 				if environment == "prod" && (!ok || !slices.ContainsFunc(summary.InputAttestations,
-					func(d registry.VSADescriptor) bool { return d.Digest.Names(second) })) {
+					func(d evidence.VSADescriptor) bool { return d.Digest.Names(second) })) {
 					t.Errorf("the summary names %+v, want %s among them", summary.InputAttestations, second)
 				}
 			}
@@ -115,12 +121,12 @@ func TestApprovalsAreOfOneRelease(t *testing.T) {
 // What could never count is refused at the door. What was pushed past it counts for nothing.
 func TestApprovalsThatDoNotCount(t *testing.T) {
 	t.Parallel()
-	later := func(d time.Duration) func(*registry.Approval) {
-		return func(a *registry.Approval) { a.ApprovedOn = a.ApprovedOn.Add(d) }
+	later := func(d time.Duration) func(*evidence.Approval) {
+		return func(a *evidence.Approval) { a.ApprovedOn = a.ApprovedOn.Add(d) }
 	}
 	for name, c := range map[string]struct {
 		key  string
-		edit func(*registry.Approval)
+		edit func(*evidence.Approval)
 		code registry.Code
 		want string
 	}{
@@ -128,16 +134,16 @@ func TestApprovalsThatDoNotCount(t *testing.T) {
 		"an approver of staging": {"carl", nil, registry.CodeTrust, "is not trusted as approver for oci://local/prod/vision/digits"},
 		"a builder":              {"dora", nil, registry.CodeTrust, "signed the build of this release, so it cannot approve it"},
 		"a verifier":             {"verifier", nil, registry.CodeTrust, "is not trusted as approver for oci://local/prod/vision/digits"},
-		"for no environment": {"first", func(a *registry.Approval) { a.ResourceURI = "oci://local/moon/vision/digits" },
+		"for no environment": {"first", func(a *evidence.Approval) { a.ResourceURI = "oci://local/moon/vision/digits" },
 			registry.CodeTrust, "no key that is trusted"},
-		"for another model": {"approver", func(a *registry.Approval) { a.ResourceURI = "oci://local/prod/vision/letters" },
+		"for another model": {"approver", func(a *evidence.Approval) { a.ResourceURI = "oci://local/prod/vision/letters" },
 			registry.CodeTrust, "is not trusted as approver for oci://local/prod/vision/letters"},
-		"for what builds go to": {"carl", func(a *registry.Approval) { a.ResourceURI = "oci://local/staging/vision/digits" }, "", ""},
+		"for what builds go to": {"carl", func(a *evidence.Approval) { a.ResourceURI = "oci://local/staging/vision/digits" }, "", ""},
 		"from the future":       {"first", later(time.Hour), registry.CodeTrust, "set the clock"},
-		"expired": {"first", func(a *registry.Approval) {
+		"expired": {"first", func(a *evidence.Approval) {
 			a.ApprovedOn, a.ExpiresOn = a.ApprovedOn.Add(-2*time.Hour), a.ApprovedOn.Add(-time.Hour)
 		}, registry.CodeTrust, "it expired on"},
-		"no comment": {"first", func(a *registry.Approval) { a.Comment = "" }, registry.CodeTrust, "no key that is trusted"},
+		"no comment": {"first", func(a *evidence.Approval) { a.Comment = "" }, registry.CodeTrust, "no key that is trusted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,22 +151,22 @@ func TestApprovalsThatDoNotCount(t *testing.T) {
 			r := w.Build(t, registrytest.Build{})
 			w.Prove(t, r)
 			if c.key == "dora" {
-				_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Engines[0].Digest,
-					Bundle: w.Bundle(t, "dora", registry.PredicateSign, struct{}{}, r.Engines[0].Digest)})
+				_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Engines[0].Digest,
+					Bundle: w.Bundle(t, "dora", evidence.PredicateSign, struct{}{}, r.Engines[0].Digest)})
 				must(t, err)
 			}
 			_, err := w.approve(t, r, c.key, c.edit)
 			if c.code == "" && err != nil || c.code != "" && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("attach: error %v, want %s with %q", err, c.code, c.want)
 			}
-			a := registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now()}
+			a := evidence.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now()}
 			if c.edit != nil {
 				c.edit(&a)
 			}
 			if a.ApprovedOn.After(w.config.Now()) {
 				return // the policy does not judge when an approval says that it was given
 			}
-			bundle := registry.Bundle{PredicateType: registry.PredicateApproval, Data: w.Bundle(t, c.key, registry.PredicateApproval, a, r.Digest)}
+			bundle := evidence.Bundle{PredicateType: evidence.PredicateApproval, Data: w.Bundle(t, c.key, evidence.PredicateApproval, a, r.Digest)}
 			_, err = w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model, bundle, r.Subjects()[:1])
 			must(t, err)
 			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || got.Met {
@@ -176,9 +182,9 @@ func TestApprovalOfAnEngine(t *testing.T) {
 	w := setup(t, approversOf(1))
 	r := w.proven(t, registrytest.Build{})
 	e := r.Engines[0].Digest
-	a := registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now()}
-	_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e,
-		Bundle: w.Bundle(t, "first", registry.PredicateApproval, a, e)})
+	a := evidence.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it", ApprovedOn: w.config.Now()}
+	_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e,
+		Bundle: w.Bundle(t, "first", evidence.PredicateApproval, a, e)})
 	if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "is about a release") {
 		t.Errorf("error %v, want CodeInvalid", err)
 	}
@@ -191,7 +197,7 @@ func TestWithdrawnApproval(t *testing.T) {
 	r := w.proven(t, registrytest.Build{})
 	says := func(withdrawn bool) {
 		t.Helper()
-		_, err := w.approve(t, r, "first", func(a *registry.Approval) { a.Withdrawn = withdrawn })
+		_, err := w.approve(t, r, "first", func(a *evidence.Approval) { a.Withdrawn = withdrawn })
 		must(t, err)
 	}
 	for i, c := range []struct{ withdrawn, allowed bool }{{false, true}, {true, false}, {true, false}, {false, true}} {
@@ -215,7 +221,7 @@ func TestExpiredApproval(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := setup(t, approversOf(1), func(c *service.Config) { c.Now = func() time.Time { return now } })
 	r := w.proven(t, registrytest.Build{})
-	_, err := w.approve(t, r, "first", func(a *registry.Approval) { a.ExpiresOn = now.Add(time.Hour) })
+	_, err := w.approve(t, r, "first", func(a *evidence.Approval) { a.ExpiresOn = now.Add(time.Hour) })
 	must(t, err)
 	for _, c := range []struct {
 		after time.Duration
@@ -235,7 +241,7 @@ func TestApprovedAndQuarantined(t *testing.T) {
 	r := w.proven(t, registrytest.Build{})
 	_, err := w.approve(t, r, "first", nil)
 	must(t, err)
-	w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	w.AttachTo(t, "staging", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 || !got.Met || !strings.Contains(err.Error(), "wrong labels") {
 		t.Errorf("approvals %+v, error %v, want the quarantine", got, err)
 	}
@@ -245,15 +251,15 @@ func TestApprovedAndQuarantined(t *testing.T) {
 func TestApprovalForALaterEnvironment(t *testing.T) {
 	t.Parallel()
 	w := setup(t, approversOf(1), func(c *service.Config) {
-		c.Environments.List = append(c.Environments.List, registry.Environment{
-			Name: "edge", From: "prod", Require: []string{registry.RequireSignature}, Approvals: registry.ApprovalRule{Count: 1}})
-		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{
-			Key: "emil", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/edge/"}})
+		c.Environments.List = append(c.Environments.List, policy.Environment{
+			Name: "edge", From: "prod", Require: []string{policy.RequireSignature}, Approvals: policy.ApprovalRule{Count: 1}})
+		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
+			Key: "emil", Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/edge/"}})
 	})
 	r := w.proven(t, registrytest.Build{})
-	_, err := w.approve(t, r, "emil", func(a *registry.Approval) { a.ResourceURI = "oci://local/edge/" + r.Model })
+	_, err := w.approve(t, r, "emil", func(a *evidence.Approval) { a.ResourceURI = "oci://local/edge/" + r.Model })
 	must(t, err)
-	toProd := registry.PromoteRequest{Model: r.Model, To: "prod"}
+	toProd := api.PromoteRequest{Model: r.Model, To: "prod"}
 	if _, err := w.Promote(t.Context(), toProd); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "approvals of release") {
 		t.Fatalf("an approval for edge counts in prod: error %v", err)
 	}
@@ -261,7 +267,7 @@ func TestApprovalForALaterEnvironment(t *testing.T) {
 	must(t, err)
 	_, err = w.Promote(t.Context(), toProd)
 	must(t, err)
-	if _, err = w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, To: "edge"}); err != nil {
+	if _, err = w.Promote(t.Context(), api.PromoteRequest{Model: r.Model, To: "edge"}); err != nil {
 		t.Errorf("to edge: %v", err)
 	}
 }
@@ -279,8 +285,8 @@ func TestReplayAsksForApprovals(t *testing.T) {
 }
 
 // approved is an approval for prod that counts, with nothing that asks for it.
-func approved() registry.Approval {
-	return registry.Approval{ResourceURI: "oci://local/prod/" + registrytest.Model,
+func approved() evidence.Approval {
+	return evidence.Approval{ResourceURI: "oci://local/prod/" + registrytest.Model,
 		Comment: "tried it", ApprovedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
@@ -296,16 +302,16 @@ func TestApprovalFromBeforeARollback(t *testing.T) {
 		must(t, err)
 	}
 	left := w.head(t).Release
-	_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"})
+	_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"})
 	must(t, err)
-	must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "mended"}))
+	must(t, w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "mended"}))
 	if said, err := w.promotion(t, false); registry.ExitCode(err) != 4 ||
 		!strings.Contains(said.Detail, "that of first is from before the environment was rolled back from this release") {
 		t.Errorf("with the approval from before: %v, %q", err, said.Detail)
 	}
 	r, err := w.Release(t.Context(), "staging", registrytest.Model, string(left))
 	must(t, err)
-	_, err = w.approve(t, r, "first", func(a *registry.Approval) { a.Comment = "tried it again" })
+	_, err = w.approve(t, r, "first", func(a *evidence.Approval) { a.Comment = "tried it again" })
 	must(t, err)
 	if _, err := w.promotion(t, false); err != nil || w.head(t).Release != left {
 		t.Errorf("with a new approval: %v, head %s", err, w.head(t).Release)

@@ -8,11 +8,17 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Attach adds evidence after checking its signer and statement. Reports and quarantines are
 // also added in every other environment that has the engine.
-func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+func (s *Service) Attach(ctx context.Context, a api.Attachment) (registry.Digest, error) {
 	r, damaged, err := s.about(ctx, a)
 	if err != nil {
 		return "", err
@@ -49,13 +55,13 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 // subject, and to which it does not spread because the caller may not speak for people there.
 func (s *Service) add(
 	ctx context.Context,
-	a registry.Attachment,
-	r registry.Release,
-	subject registry.Subject,
-	claim registry.Claim,
+	a api.Attachment,
+	r artifact.Release,
+	subject artifact.Subject,
+	claim evidence.Claim,
 ) (stored registry.Digest, notIn []string, err error) {
 	stored, err = s.attach(ctx, a, r, subject, claim)
-	if err != nil || !registry.Spreads(claim.Statement.PredicateType) {
+	if err != nil || !evidence.Spreads(claim.Statement.PredicateType) {
 		return stored, nil, err
 	}
 	notIn, err = s.spread(ctx, a, r, subject)
@@ -65,42 +71,42 @@ func (s *Service) add(
 // mayReach reports whether a statement may come to an environment. One that the service signed for a person has
 // the service's key, which is trusted everywhere: so the caller must have the permission there, or the
 // environment must list the person. Without a principal the caller is a local user of the data directory.
-func mayReach(ctx context.Context, e registry.Environment, model string, claim registry.Claim) bool {
+func mayReach(ctx context.Context, e policy.Environment, model string, claim evidence.Claim) bool {
 	who := claim.Attested()
-	caller, known := registry.PrincipalOf(ctx)
-	return who == nil || !known || caller.May(registry.PermissionAttest, e.Name, model) || e.Approvals.Attested.Lists(*who)
+	caller, known := storage.PrincipalOf(ctx)
+	return who == nil || !known || caller.May(storage.PermissionAttest, e.Name, model) || e.Approvals.Attested.Lists(*who)
 }
 
-func subjectOf(r registry.Release, d registry.Digest) (registry.Subject, error) {
+func subjectOf(r artifact.Release, d registry.Digest) (artifact.Subject, error) {
 	for _, subject := range r.Subjects() {
 		if subject.Digest == d {
 			return subject, nil
 		}
 	}
-	return registry.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is not an engine of release %s", d, r.Digest)
+	return artifact.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is not an engine of release %s", d, r.Digest)
 }
 
 // attach adds admitted evidence and its event in one environment. If the history already names
 // the evidence, it only stores the bytes again, in case they were lost.
 func (s *Service) attach(
 	ctx context.Context,
-	a registry.Attachment,
-	r registry.Release,
-	subject registry.Subject,
-	claim registry.Claim,
+	a api.Attachment,
+	r artifact.Release,
+	subject artifact.Subject,
+	claim evidence.Claim,
 ) (registry.Digest, error) {
 	e, err := s.find(a.Environment)
 	if err != nil {
 		return "", err
 	}
-	repository, subjects := registry.Repository(a.Environment, a.Model), []registry.Subject{subject}
-	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle, Figures: a.Figures}
+	repository, subjects := registry.Repository(a.Environment, a.Model), []artifact.Subject{subject}
+	bundle := evidence.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle, Figures: a.Figures}
 	staged, keeps, err := s.stage(ctx, e, a, claim, bundle, subjects)
 	if err != nil {
 		return "", err
 	}
-	err = s.record(ctx, e, keeps, registry.Event{
-		Time: claim.RecordedAt, Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
+	err = s.record(ctx, e, keeps, history.Event{
+		Time: claim.RecordedAt, Kind: history.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
 		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: staged.Digests,
 		Signer: claim.Signer, Reason: claim.Reason(),
 	}, staged.Records...)
@@ -122,12 +128,12 @@ func (s *Service) attach(
 // keeps it all the same.
 func (s *Service) stage(
 	ctx context.Context,
-	e registry.Environment,
-	a registry.Attachment,
-	claim registry.Claim,
-	bundle registry.Bundle,
-	subjects []registry.Subject,
-) (staged registry.StagedEvidence, keeps []registry.AdverseEvidence, err error) {
+	e policy.Environment,
+	a api.Attachment,
+	claim evidence.Claim,
+	bundle evidence.Bundle,
+	subjects []artifact.Subject,
+) (staged storage.StagedEvidence, keeps []evidence.AdverseEvidence, err error) {
 	repository := registry.Repository(e.Name, a.Model)
 	if claim.Adverse() {
 		if err := s.mayKeep(ctx, a); err != nil {
@@ -157,15 +163,15 @@ func (s *Service) stage(
 // an equal event. Then it only keeps again what was lost.
 func (s *Service) record(
 	ctx context.Context,
-	e registry.Environment,
-	keeps []registry.AdverseEvidence,
-	event registry.Event,
-	adds ...registry.RepositoryManifest,
+	e policy.Environment,
+	keeps []evidence.AdverseEvidence,
+	event history.Event,
+	adds ...storage.RepositoryManifest,
 ) error {
-	same := registry.HistoryQuery{
+	same := history.HistoryQuery{
 		Environment: event.Environment,
 		Model:       event.Model,
-		Kind:        registry.EventAttach,
+		Kind:        history.EventAttach,
 		Subject:     event.Subject,
 	}
 	for before, err := range s.Catalog.History(ctx, same) {
@@ -176,7 +182,7 @@ func (s *Service) record(
 			return s.keepAgain(ctx, keeps)
 		}
 	}
-	change := registry.Change{Event: event, Adds: adds, Keeps: keeps}
+	change := storage.Change{Event: event, Adds: adds, Keeps: keeps}
 	if len(adds) == 0 {
 		change.Needs = needs(e, event.Model, event.Evidence...)
 	}
@@ -188,9 +194,9 @@ func (s *Service) record(
 // of the subject to another environment so sees that event, or spread sees its result.
 func (s *Service) spread(
 	ctx context.Context,
-	a registry.Attachment,
-	r registry.Release,
-	subject registry.Subject,
+	a api.Attachment,
+	r artifact.Release,
+	subject artifact.Subject,
 ) (notIn []string, err error) {
 	var failed []error
 	for _, e := range s.Config.Environments.List {
@@ -220,10 +226,10 @@ func (s *Service) spread(
 // and the caller may not speak for people there.
 func (s *Service) attachElsewhere(
 	ctx context.Context,
-	e registry.Environment,
-	a registry.Attachment,
-	r registry.Release,
-	subject registry.Subject,
+	e policy.Environment,
+	a api.Attachment,
+	r artifact.Release,
+	subject artifact.Subject,
 ) (reached bool, err error) {
 	claim, err := s.admit(ctx, a, s.Now())
 	if registry.HasCode(err, registry.CodeTrust) {
@@ -247,9 +253,9 @@ func (s *Service) attachElsewhere(
 // about models that have a head there. A model without a head was never promoted there.
 func (s *Service) has(
 	ctx context.Context,
-	e registry.Environment,
+	e policy.Environment,
 	model string,
-	subject registry.Subject,
+	subject artifact.Subject,
 ) (bool, error) {
 	if e.External() {
 		if head, err := s.head(ctx, e.Name, model); err != nil || head.Release == "" {
@@ -272,11 +278,11 @@ func (s *Service) has(
 }
 
 // admit checks that a key signed the bundle whose role now allows the statement.
-func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Time) (registry.Claim, error) {
+func (s *Service) admit(ctx context.Context, a api.Attachment, now time.Time) (evidence.Claim, error) {
 	resource := s.resource(a.Environment, a.Model)
 	claim, err := s.verifyAbout(ctx, a.Bundle, "", resource, a.Model)
 	if err != nil {
-		return registry.Claim{}, err
+		return evidence.Claim{}, err
 	}
 	if uri, ok := claim.ApprovedResource(); ok {
 		resource = uri
@@ -284,27 +290,27 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 	role, known := claim.Issuer()
 	switch {
 	case !known:
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust,
 			"attach: predicate type %q is unknown", claim.Statement.PredicateType)
 	case !claim.MayIssue():
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust,
 			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
 	case !claim.Statement.About(a.Subject):
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: the statement is not about %s", a.Subject)
+		return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "attach: the statement is not about %s", a.Subject)
 	}
 	if len(a.Figures) > 0 {
 		if err := claim.Statement.CheckFigures(a.Figures); err != nil {
-			return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
+			return evidence.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
 		}
 	}
 	if s.CheckStatement != nil {
 		if err := s.CheckStatement(claim.Statement); err != nil {
-			return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
+			return evidence.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
 		}
 	}
 	claim.Subject, claim.RecordedAt = a.Subject, now
-	if err := cmp.Or(claim.CheckNew(), claim.CheckTexts()); err != nil {
-		return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
+	if err := cmp.Or(policy.CheckNew(claim), claim.CheckTexts()); err != nil {
+		return evidence.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
 	}
 	return claim, nil
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // about reads the release that evidence is about. One that cannot be read is given by what the history says of it, for a quarantine
 // of that very release: what is damaged must not escape it. damaged is why it cannot be read; nil for one that can. Errors: those of
 // [Service.Release].
-func (s *Service) about(ctx context.Context, a registry.Attachment) (r registry.Release, damaged, err error) {
+func (s *Service) about(ctx context.Context, a api.Attachment) (r artifact.Release, damaged, err error) {
 	r, err = s.Release(ctx, a.Environment, a.Model, string(a.Release))
 	if !registry.IsUnreadable(err) || a.Subject != a.Release {
 		return r, nil, err
@@ -18,23 +22,23 @@ func (s *Service) about(ctx context.Context, a registry.Attachment) (r registry.
 	if !recorded {
 		return r, nil, err
 	}
-	for e, failed := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: a.Environment, Model: a.Model}) {
+	for e, failed := range s.Catalog.History(ctx, history.HistoryQuery{Environment: a.Environment, Model: a.Model}) {
 		if failed != nil {
 			return r, nil, failed
 		}
 		if e.Release == a.Release && e.Version != "" {
 			// The tag stands for the version: nothing else is known of it.
-			return registry.Release{Model: a.Model, Version: e.Version, Revision: 1, Digest: a.Release, Size: m.Size}, err, nil
+			return artifact.Release{Model: a.Model, Version: e.Version, Revision: 1, Digest: a.Release, Size: m.Size}, err, nil
 		}
 	}
 	return r, nil, err
 }
 
 // recorded returns the record of a manifest, of an environment whose content is here.
-func (s *Service) recorded(ctx context.Context, environment, model string, d registry.Digest) (registry.Manifest, bool) {
+func (s *Service) recorded(ctx context.Context, environment, model string, d registry.Digest) (storage.Manifest, bool) {
 	e, err := s.find(environment)
 	if err != nil || e.External() || s.Manifests == nil {
-		return registry.Manifest{}, false
+		return storage.Manifest{}, false
 	}
 	m, err := s.Manifests.Manifest(ctx, registry.Repository(environment, model), d)
 	return m, err == nil

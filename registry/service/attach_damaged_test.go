@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -25,20 +28,20 @@ func TestQuarantineOfADamagedRelease(t *testing.T) {
 		t.Fatal("the release can be read, want one that is damaged")
 	}
 	attach := func(predicateType string, predicate any, subject registry.Digest) error {
-		role, _ := registry.RoleFor(predicateType)
-		_, err := w.Attach(t.Context(), registry.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: subject,
+		role, _ := evidence.RoleFor(predicateType)
+		_, err := w.Attach(t.Context(), api.Attachment{Environment: "prod", Model: r.Model, Release: r.Digest, Subject: subject,
 			Bundle: w.Bundle(t, string(role), predicateType, predicate, subject)})
 		return err
 	}
-	quarantine := registry.Quarantine{Reason: "an engine is lost", IssuedOn: time.Now().Add(-time.Minute).UTC()}
-	if err := attach(registry.PredicateSign, struct{}{}, r.Digest); err == nil {
+	quarantine := evidence.Quarantine{Reason: "an engine is lost", IssuedOn: time.Now().Add(-time.Minute).UTC()}
+	if err := attach(evidence.PredicateSign, struct{}{}, r.Digest); err == nil {
 		t.Error("a signature was attached to a release that cannot be read")
 	}
-	if err := attach(registry.PredicateQuarantine, quarantine, r.Engines[0].Digest); err == nil {
+	if err := attach(evidence.PredicateQuarantine, quarantine, r.Engines[0].Digest); err == nil {
 		t.Error("a quarantine of an engine was attached, and nothing says that the release has it")
 	}
-	must(t, attach(registry.PredicateQuarantine, quarantine, r.Digest))
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventAttach, Subject: r.Digest, Descending: true, Limit: 2})
+	must(t, attach(evidence.PredicateQuarantine, quarantine, r.Digest))
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventAttach, Subject: r.Digest, Descending: true, Limit: 2})
 	must(t, err)
 	for i, environment := range []string{"staging", "prod"} { // newest first
 		if e := events[i]; e.Environment != environment || e.Release != r.Digest || e.Version != r.Tag() || e.Reason != quarantine.Reason {
@@ -49,7 +52,7 @@ func TestQuarantineOfADamagedRelease(t *testing.T) {
 	for _, environment := range []string{"staging", "prod"} {
 		claims, _, err := w.Claims(t.Context(), environment, r)
 		must(t, err)
-		if got := registry.Quarantines(r, claims, r.Digest); len(got) != 1 {
+		if got := evidence.Quarantines(r, claims, r.Digest); len(got) != 1 {
 			t.Errorf("%s has %d quarantines after the repair, want 1", environment, len(got))
 		}
 	}
@@ -63,8 +66,8 @@ func TestQuarantineOfAReleaseThatIsNotThere(t *testing.T) {
 	stored := registrytest.Build{Version: "1.1.0", Salt: "unpublished"}.Store(t, w.Parts)
 	must(t, w.blobs.Delete(t.Context(), stored))
 	for name, d := range map[string]registry.Digest{"not published": stored, "no manifest": r.Limits} {
-		_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: d, Subject: d,
-			Bundle: w.Bundle(t, "approver", registry.PredicateQuarantine, registry.Quarantine{Reason: "bad", IssuedOn: time.Now().UTC()}, d)})
+		_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: d, Subject: d,
+			Bundle: w.Bundle(t, "approver", evidence.PredicateQuarantine, evidence.Quarantine{Reason: "bad", IssuedOn: time.Now().UTC()}, d)})
 		if err == nil {
 			t.Errorf("%s: attached, want an error", name)
 		}

@@ -5,50 +5,56 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Attest signs with the attester's key what the caller says about a release, and attaches it. What
 // could never count is refused here, because the person is there to learn it; the policy decides
 // in any case.
-func (s *Service) Attest(ctx context.Context, req registry.AttestRequest) (registry.Attested, error) {
+func (s *Service) Attest(ctx context.Context, req evidence.AttestRequest) (evidence.Attested, error) {
 	who, err := signedIn(ctx)
 	if err != nil {
-		return registry.Attested{}, err
+		return evidence.Attested{}, err
 	}
 	if err := req.Validate(); err != nil {
-		return registry.Attested{}, err
+		return evidence.Attested{}, err
 	}
 	to, err := s.find(req.Environment)
 	if err != nil {
-		return registry.Attested{}, err
+		return evidence.Attested{}, err
 	}
 	from := to
-	if req.Kind != registry.AttestQuarantine {
+	if req.Kind != evidence.AttestQuarantine {
 		if from, to, err = s.Config.Environments.Edge("", req.Environment); err != nil {
-			return registry.Attested{}, err
+			return evidence.Attested{}, err
 		}
 	}
 	r, err := s.Release(ctx, from.Name, req.Model, string(req.Release))
 	if err != nil {
-		return registry.Attested{}, err
+		return evidence.Attested{}, err
 	}
-	done := registry.Attested{Kind: req.Kind, Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(),
+	done := evidence.Attested{Kind: req.Kind, Environment: to.Name, From: from.Name, Model: r.Model, Version: r.Tag(),
 		Release: r.Digest, Subject: r.Digest, Person: who}
 	if req.Subject != "" {
 		done.Subject = req.Subject
 	}
 	if err := s.mayAttest(ctx, req, to, r, who); err != nil {
-		return registry.Attested{}, err
+		return evidence.Attested{}, err
 	}
 	done.Evidence, done.NotIn, err = s.attest(ctx, req, done, r)
 	return done, err
 }
 
 // signedIn returns the person who sent the request.
-func signedIn(ctx context.Context) (registry.Person, error) {
-	p, known := registry.PrincipalOf(ctx)
+func signedIn(ctx context.Context) (evidence.Person, error) {
+	p, known := storage.PrincipalOf(ctx)
 	if !known || p.Person.Validate() != nil {
-		return registry.Person{}, registry.WithHint(
+		return evidence.Person{}, registry.WithHint(
 			registry.Errorf(registry.CodeUnauthenticated, "attest: you are not signed in, so the service cannot sign for you"),
 			"send a token of the service or of an issuer that it trusts, or approve with a key of your own")
 	}
@@ -57,8 +63,8 @@ func signedIn(ctx context.Context) (registry.Person, error) {
 
 // mayAttest refuses an approval by a person whom the environment does not list, or who published the
 // release. A withdrawal and a quarantine need no list: they only take away.
-func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to registry.Environment, r registry.Release, who registry.Person) error {
-	if req.Kind != registry.AttestApproval {
+func (s *Service) mayAttest(ctx context.Context, req evidence.AttestRequest, to policy.Environment, r artifact.Release, who evidence.Person) error {
+	if req.Kind != evidence.AttestApproval {
 		return nil
 	}
 	if !to.Approvals.Attested.Lists(who) {
@@ -77,21 +83,21 @@ func (s *Service) mayAttest(ctx context.Context, req registry.AttestRequest, to 
 
 // publishers lists the callers who published a release, or handed in what a builder signed about it or about
 // an engine of it, as whoever builds a part does; if the rule of an environment asks about people.
-func (s *Service) publishers(ctx context.Context, to registry.Environment, r registry.Release) ([]registry.Person, error) {
+func (s *Service) publishers(ctx context.Context, to policy.Environment, r artifact.Release) ([]evidence.Person, error) {
 	if to.Approvals.Attested == nil {
 		return nil, nil
 	}
-	asks := []registry.HistoryQuery{{Model: r.Model, Kind: registry.EventPublish}}
+	asks := []history.HistoryQuery{{Model: r.Model, Kind: history.EventPublish}}
 	for _, subject := range r.Subjects() {
-		asks = append(asks, registry.HistoryQuery{Model: r.Model, Kind: registry.EventAttach, Subject: subject.Digest})
+		asks = append(asks, history.HistoryQuery{Model: r.Model, Kind: history.EventAttach, Subject: subject.Digest})
 	}
-	var all []registry.Person
+	var all []evidence.Person
 	for _, q := range asks {
 		for e, err := range s.Catalog.History(ctx, q) {
 			if err != nil {
 				return nil, err
 			}
-			took := e.Kind == registry.EventPublish && e.Release == r.Digest || e.Builds()
+			took := e.Kind == history.EventPublish && e.Release == r.Digest || e.Builds()
 			if who := e.Publisher(); took && who.Principal != "" && !slices.Contains(all, who) {
 				all = append(all, who)
 			}
@@ -101,8 +107,8 @@ func (s *Service) publishers(ctx context.Context, to registry.Environment, r reg
 }
 
 // attest signs and attaches the statement of a request.
-func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done registry.Attested,
-	r registry.Release) (stored registry.Digest, notIn []string, err error) {
+func (s *Service) attest(ctx context.Context, req evidence.AttestRequest, done evidence.Attested,
+	r artifact.Release) (stored registry.Digest, notIn []string, err error) {
 	subject, err := subjectOf(r, done.Subject)
 	if err != nil {
 		return "", nil, err
@@ -111,11 +117,11 @@ func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done r
 	if err != nil {
 		return "", nil, err
 	}
-	bundle, err := s.Sign(ctx, registry.RoleAttester, statement)
+	bundle, err := s.Sign(ctx, evidence.RoleAttester, statement)
 	if err != nil {
 		return "", nil, err
 	}
-	a := registry.Attachment{Environment: done.From, Model: done.Model, Release: done.Release, Subject: done.Subject, Bundle: bundle}
+	a := api.Attachment{Environment: done.From, Model: done.Model, Release: done.Release, Subject: done.Subject, Bundle: bundle}
 	claim, err := s.admit(ctx, a, s.Now())
 	if err != nil {
 		return "", nil, err
@@ -124,19 +130,19 @@ func (s *Service) attest(ctx context.Context, req registry.AttestRequest, done r
 }
 
 // attestation makes the statement.
-func (s *Service) attestation(ctx context.Context, req registry.AttestRequest, done registry.Attested) ([]byte, error) {
-	about := registry.StatementSubject{Name: done.Model, Digest: registry.NewDigestSet(done.Subject)}
+func (s *Service) attestation(ctx context.Context, req evidence.AttestRequest, done evidence.Attested) ([]byte, error) {
+	about := evidence.StatementSubject{Name: done.Model, Digest: evidence.NewDigestSet(done.Subject)}
 	now := s.Now().UTC()
-	if req.Kind == registry.AttestQuarantine {
-		return registry.NewStatement(registry.PredicateQuarantine,
-			registry.Quarantine{Reason: req.Comment, IssuedOn: now, Person: &done.Person}, about)
+	if req.Kind == evidence.AttestQuarantine {
+		return evidence.NewStatement(evidence.PredicateQuarantine,
+			evidence.Quarantine{Reason: req.Comment, IssuedOn: now, Person: &done.Person}, about)
 	}
-	seen, err := registry.NewestHash(ctx, s, done.Model)
+	seen, err := history.NewestHash(ctx, s, done.Model)
 	if err != nil {
 		return nil, err
 	}
-	return registry.NewApproval(about, registry.Approval{History: registry.NewDigestSet(seen),
+	return evidence.NewApproval(about, evidence.Approval{History: evidence.NewDigestSet(seen),
 		ResourceURI: s.resource(done.Environment, done.Model), Comment: req.Comment, ApprovedOn: now, ExpiresOn: req.Expires,
-		Accepts: req.Accepts, Withdrawn: req.Kind == registry.AttestWithdrawal, Person: &done.Person,
+		Accepts: req.Accepts, Withdrawn: req.Kind == evidence.AttestWithdrawal, Person: &done.Person,
 	})
 }

@@ -8,28 +8,35 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // attestedOf makes prod ask for approvals, of which one may be that of the token ana or ben.
 func attestedOf(count int) func(c *service.Config) {
 	return func(c *service.Config) {
 		approversOf(count)(c)
-		c.Environments.List[1].Approvals.Attested = &registry.AttestedRule{Max: 1, People: []registry.ListedPerson{{Token: "ana"}, {Token: "ben"}}}
+		c.Environments.List[1].Approvals.Attested = &policy.AttestedRule{Max: 1, People: []policy.ListedPerson{{Token: "ana"}, {Token: "ben"}}}
 	}
 }
 
 // signedIn is a context of the bearer of a token.
 func signedIn(t *testing.T, token string) context.Context {
-	return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + token,
-		Person: registry.Person{Principal: "token:" + token, Token: token}})
+	return storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:" + token,
+		Person: evidence.Person{Principal: "token:" + token, Token: token}})
 }
 
 // attest has the service sign something about a release for prod.
-func (w *world) attest(t *testing.T, token string, kind registry.AttestKind, r registry.Release, edit func(*registry.AttestRequest)) error {
+func (w *world) attest(t *testing.T, token string, kind evidence.AttestKind, r artifact.Release, edit func(*evidence.AttestRequest)) error {
 	t.Helper()
-	req := registry.AttestRequest{Kind: kind, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "tried it"}
+	req := evidence.AttestRequest{Kind: kind, Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "tried it"}
 	if edit != nil {
 		edit(&req)
 	}
@@ -48,9 +55,9 @@ func TestAttestedPromotion(t *testing.T) {
 			t.Parallel()
 			w := setup(t, append(edits, attestedOf(2))...)
 			r := w.proven(t, registrytest.Build{})
-			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
-			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
-			must(t, w.attest(t, "ben", registry.AttestApproval, r, nil))
+			must(t, w.attest(t, "ana", evidence.AttestApproval, r, nil))
+			must(t, w.attest(t, "ana", evidence.AttestApproval, r, nil))
+			must(t, w.attest(t, "ben", evidence.AttestApproval, r, nil))
 			if got, err := w.promotion(t, false); registry.ExitCode(err) != 4 ||
 				!strings.Contains(got.Detail, "approved by token ana (according to the service); missing: 1 of 2") ||
 				!strings.Contains(got.Detail, "that of token ben (according to the service) is one more than the 1 attested that count") {
@@ -58,22 +65,22 @@ func TestAttestedPromotion(t *testing.T) {
 			}
 			_, err := w.approve(t, r, "first", nil)
 			must(t, err)
-			must(t, w.attest(t, "ana", registry.AttestWithdrawal, r, nil))
-			must(t, w.attest(t, "ben", registry.AttestWithdrawal, r, nil))
+			must(t, w.attest(t, "ana", evidence.AttestWithdrawal, r, nil))
+			must(t, w.attest(t, "ben", evidence.AttestWithdrawal, r, nil))
 			if got, err := w.promotion(t, true); registry.ExitCode(err) != 4 ||
 				!strings.Contains(got.Detail, "token ana (according to the service) took its approval back") {
 				t.Fatalf("taken back: %+v, error %v", got, err)
 			}
-			must(t, w.attest(t, "ana", registry.AttestApproval, r, nil))
+			must(t, w.attest(t, "ana", evidence.AttestApproval, r, nil))
 			got, err := w.promotion(t, false)
 			if err != nil || !got.Met || got.Detail != "approved by first, token ana (according to the service)" || w.head(t).Release != r.Digest {
 				t.Fatalf("one of each: %+v, error %v, head %+v", got, err, w.head(t))
 			}
 			claims, _, err := w.Claims(t.Context(), "prod", r)
 			must(t, err)
-			_, summary, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model)
+			_, summary, ok := policy.FindVSA(claims, r, "oci://local/prod/"+r.Model)
 			if !ok || !slices.ContainsFunc(got.Evidence, func(b registry.Digest) bool {
-				return slices.ContainsFunc(summary.InputAttestations, func(d registry.VSADescriptor) bool { return d.Digest.Names(b) })
+				return slices.ContainsFunc(summary.InputAttestations, func(d evidence.VSADescriptor) bool { return d.Digest.Names(b) })
 			}) {
 				t.Errorf("the summary names %+v, want %v among them", summary.InputAttestations, got.Evidence)
 			}
@@ -88,31 +95,31 @@ func TestAttestRefuses(t *testing.T) {
 	r := w.Build(t, registrytest.Build{})
 	w.Prove(t, r)
 	w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	_, err := w.Publish(signedIn(t, "ben"), registry.Publication{Model: r.Model, Release: r.Digest})
+	_, err := w.Publish(signedIn(t, "ben"), api.Publication{Model: r.Model, Release: r.Digest})
 	must(t, err)
 	for name, c := range map[string]struct {
 		do   func() error
 		code registry.Code
 		says string
 	}{
-		"not listed": {func() error { return w.attest(t, "carl", registry.AttestApproval, r, nil) }, registry.CodePolicy, "does not count approvals that the service signs for token carl"},
-		"published":  {func() error { return w.attest(t, "ben", registry.AttestApproval, r, nil) }, registry.CodePolicy, "published this release"},
+		"not listed": {func() error { return w.attest(t, "carl", evidence.AttestApproval, r, nil) }, registry.CodePolicy, "does not count approvals that the service signs for token carl"},
+		"published":  {func() error { return w.attest(t, "ben", evidence.AttestApproval, r, nil) }, registry.CodePolicy, "published this release"},
 		"nobody": {func() error {
-			_, err := w.Attest(t.Context(), registry.AttestRequest{Kind: registry.AttestApproval,
+			_, err := w.Attest(t.Context(), evidence.AttestRequest{Kind: evidence.AttestApproval,
 				Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
 			return err
 		}, registry.CodeUnauthenticated, "you are not signed in"},
 		"a token of an OCI client": {func() error {
-			ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:ana"})
-			_, err := w.Attest(ctx, registry.AttestRequest{Kind: registry.AttestApproval,
+			ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:ana"})
+			_, err := w.Attest(ctx, evidence.AttestRequest{Kind: evidence.AttestApproval,
 				Environment: "prod", Model: r.Model, Release: r.Digest, Comment: "x"})
 			return err
 		}, registry.CodeUnauthenticated, "you are not signed in"},
 		"for what builds go to": {func() error {
-			return w.attest(t, "ana", registry.AttestApproval, r, func(q *registry.AttestRequest) { q.Environment = "staging" })
+			return w.attest(t, "ana", evidence.AttestApproval, r, func(q *evidence.AttestRequest) { q.Environment = "staging" })
 		}, registry.CodeInvalid, "want exactly one of: staging to prod"},
 		"expired": {func() error {
-			return w.attest(t, "ana", registry.AttestApproval, r, func(q *registry.AttestRequest) { q.Expires = w.config.Now().Add(-time.Hour) })
+			return w.attest(t, "ana", evidence.AttestApproval, r, func(q *evidence.AttestRequest) { q.Expires = w.config.Now().Add(-time.Hour) })
 		}, registry.CodeInvalid, "want a later time"},
 	} {
 		if err := c.do(); registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
@@ -132,9 +139,9 @@ func TestBuilderOfAnEngineDoesNotApprove(t *testing.T) {
 		predicate, key string
 		builds         bool
 	}{
-		"a signature": {registry.PredicateSign, "dora", true},
-		"provenance":  {registry.PredicateProvenance, "dora", true},
-		"a report":    {registry.PredicateParity, "verifier", false},
+		"a signature": {evidence.PredicateSign, "dora", true},
+		"provenance":  {evidence.PredicateProvenance, "dora", true},
+		"a report":    {evidence.PredicateParity, "verifier", false},
 	} {
 		for when, first := range map[string]bool{"before the approval": false, "after the approval": true} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -143,17 +150,17 @@ func TestBuilderOfAnEngineDoesNotApprove(t *testing.T) {
 				r := w.proven(t, registrytest.Build{})
 				e, content := r.Engines[0], any(struct{}{})
 				if !c.builds {
-					content = w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass))
+					content = w.Seeing(t, registrytest.Report(r, e, evidence.VerdictPass))
 				}
 				handIn := func() {
-					_, err := w.Attach(signedIn(t, "ana"), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e.Digest,
+					_, err := w.Attach(signedIn(t, "ana"), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: e.Digest,
 						Bundle: w.Bundle(t, c.key, c.predicate, content, e.Digest)})
 					must(t, err)
 				}
 				if !first {
 					handIn()
 				}
-				err := w.attest(t, "ana", registry.AttestApproval, r, nil)
+				err := w.attest(t, "ana", evidence.AttestApproval, r, nil)
 				if refused := registry.HasCode(err, registry.CodePolicy); refused != (c.builds && !first) || err != nil && !refused {
 					t.Errorf("attest: error %v, want a refusal: %t", err, c.builds && !first)
 				}
@@ -175,29 +182,29 @@ func TestAttestedPastTheService(t *testing.T) {
 	t.Parallel()
 	w := setup(t, attestedOf(1))
 	r := w.proven(t, registrytest.Build{})
-	bundle := w.Bundle(t, "attester", registry.PredicateApproval, registry.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it",
-		ApprovedOn: w.config.Now(), Person: &registry.Person{Principal: "token:ana", Token: "ana"}}, r.Digest)
+	bundle := w.Bundle(t, "attester", evidence.PredicateApproval, evidence.Approval{ResourceURI: "oci://local/prod/" + r.Model, Comment: "tried it",
+		ApprovedOn: w.config.Now(), Person: &evidence.Person{Principal: "token:ana", Token: "ana"}}, r.Digest)
 	_, err := w.config.Content.PutEvidence(t.Context(), registry.Repository("staging", r.Model),
-		registry.Bundle{PredicateType: registry.PredicateApproval, Data: bundle},
-		[]registry.Subject{r.Subjects()[0]})
+		evidence.Bundle{PredicateType: evidence.PredicateApproval, Data: bundle},
+		[]artifact.Subject{r.Subjects()[0]})
 	must(t, err)
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, DryRun: true})
-	if registry.ExitCode(err) != 4 || !slices.ContainsFunc(p.Decision.Ignored, func(i registry.Ignored) bool {
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model, DryRun: true})
+	if registry.ExitCode(err) != 4 || !slices.ContainsFunc(p.Decision.Ignored, func(i evidence.Ignored) bool {
 		return i.Reason == "it names a person, and the history does not have it"
 	}) {
 		t.Errorf("ignored %+v, error %v, want the pushed approval among them", p.Decision.Ignored, err)
 	}
-	must(t, w.attest(t, "ben", registry.AttestApproval, r, nil))
+	must(t, w.attest(t, "ben", evidence.AttestApproval, r, nil))
 	if got, err := w.promotion(t, true); err != nil {
 		t.Fatalf("approved: %+v, error %v", got, err)
 	}
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	renamed := registry.WithPrincipal(t.Context(), registry.Principal{Name: "id:benjamin",
-		Person: registry.Person{Principal: "id:benjamin", Token: "ben", Name: "Ben"}})
-	_, err = w.Publish(renamed, registry.Publication{Model: r.Model, Release: r.Digest})
+	renamed := storage.WithPrincipal(t.Context(), storage.Principal{Name: "id:benjamin",
+		Person: evidence.Person{Principal: "id:benjamin", Token: "ben", Name: "Ben"}})
+	_, err = w.Publish(renamed, api.Publication{Model: r.Model, Release: r.Digest})
 	must(t, err)
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPublish, Descending: true, Limit: 1})
-	if want := (registry.Person{Principal: "id:benjamin", Token: "ben"}); err != nil ||
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventPublish, Descending: true, Limit: 1})
+	if want := (evidence.Person{Principal: "id:benjamin", Token: "ben"}); err != nil ||
 		len(events) != 1 || events[0].Person == nil || *events[0].Person != want {
 		t.Errorf("events %+v, error %v, want one by %+v", events, err, want)
 	}
@@ -210,12 +217,12 @@ func TestAttestedPastTheService(t *testing.T) {
 func TestAttestNeedsTheAttester(t *testing.T) {
 	t.Parallel()
 	w := setup(t, attestedOf(1), func(c *service.Config) {
-		c.Environments.Trust = slices.DeleteFunc(slices.Clone(c.Environments.Trust), func(e registry.TrustEntry) bool { return e.Key == "attester" })
-		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{Key: "attester",
-			Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}})
+		c.Environments.Trust = slices.DeleteFunc(slices.Clone(c.Environments.Trust), func(e trust.TrustEntry) bool { return e.Key == "attester" })
+		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{Key: "attester",
+			Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}})
 	})
 	r := w.proven(t, registrytest.Build{})
-	if err := w.attest(t, "ana", registry.AttestApproval, r, nil); registry.CodeOf(err) != registry.CodeTrust ||
+	if err := w.attest(t, "ana", evidence.AttestApproval, r, nil); registry.CodeOf(err) != registry.CodeTrust ||
 		!strings.Contains(err.Error(), "is not trusted as attester") {
 		t.Errorf("with the key of an approver: error %v, want CodeTrust", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -19,7 +19,7 @@ func TestFaultTellsFour(t *testing.T) {
 			r := w.Promoted(t, registrytest.Build{})
 			last := w.last(t)
 			for i := range count {
-				w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: fmt.Sprint("it crashes ", i)})
+				w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: fmt.Sprint("it crashes ", i)})
 			}
 			w.db.CutHistory(last)
 			found, err := w.HistoryFaults(t.Context())

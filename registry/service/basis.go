@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // decisionRounds is how often a decision is repeated because its basis changed.
@@ -14,7 +16,7 @@ const decisionRounds = 5
 func decided(decide func() error) error {
 	var err error
 	for range decisionRounds {
-		if err = decide(); !registry.BasisOutdated(err) {
+		if err = decide(); !history.BasisOutdated(err) {
 			return err
 		}
 	}
@@ -23,18 +25,18 @@ func decided(decide func() error) error {
 }
 
 // basis reads the state that a decision about a release rests on.
-func (s *Service) basis(ctx context.Context, environment string, r registry.Release) (registry.DecisionBasis, error) {
+func (s *Service) basis(ctx context.Context, environment string, r artifact.Release) (history.DecisionBasis, error) {
 	standing, err := s.Catalog.ModelState(ctx, environment, r.Model)
-	return registry.NewDecisionBasis(standing, s.Config.Environments, r), err
+	return history.NewDecisionBasis(standing, s.Config.Environments, r), err
 }
 
 // confirm compares a basis with the current catalog. Decisions that change nothing use it.
-func (s *Service) confirm(ctx context.Context, g registry.DecisionBasis) error {
+func (s *Service) confirm(ctx context.Context, g history.DecisionBasis) error {
 	now, err := s.Catalog.ModelState(ctx, g.Environment, g.Model)
 	if err != nil {
 		return err
 	}
-	since, err := s.History(ctx, registry.HistoryQuery{Model: g.Model, After: g.Seq})
+	since, err := s.History(ctx, history.HistoryQuery{Model: g.Model, After: g.Seq})
 	if err != nil {
 		return err
 	}

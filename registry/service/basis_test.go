@@ -6,19 +6,24 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // busy is a catalog in which something happens just before a change of a kind is applied.
 type busy struct {
-	registry.Catalog
-	kind  registry.EventKind
+	storage.Catalog
+	kind  history.EventKind
 	times int // that it happens
 	then  func()
 }
 
-func (b *busy) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
+func (b *busy) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
 	if c.Event.Kind == b.kind && b.times > 0 {
 		b.times--
 		b.then()
@@ -31,51 +36,51 @@ func (b *busy) Apply(ctx context.Context, c registry.Change) (registry.Event, er
 func TestPromotionIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		meanwhile func(t *testing.T, w *world, next registry.Release)
+		meanwhile func(t *testing.T, w *world, next artifact.Release)
 		says      string // of the refusal; empty: it is promoted
 	}{
-		"nothing that matters": {func(t *testing.T, w *world, _ registry.Release) {
+		"nothing that matters": {func(t *testing.T, w *world, _ artifact.Release) {
 			w.Prove(t, w.Build(t, registrytest.Build{Version: "1.9.0", Salt: "z"}))
 		}, ""},
-		"a pass": {func(t *testing.T, w *world, next registry.Release) {
+		"a pass": {func(t *testing.T, w *world, next artifact.Release) {
 			e := next.Engines[0]
-			w.AttachTo(t, "staging", next, e.Digest, registry.PredicateParity, registrytest.Report(next, e, registry.VerdictPass))
+			w.AttachTo(t, "staging", next, e.Digest, evidence.PredicateParity, registrytest.Report(next, e, evidence.VerdictPass))
 		}, ""},
-		"a failure": {func(t *testing.T, w *world, next registry.Release) {
+		"a failure": {func(t *testing.T, w *world, next artifact.Release) {
 			e := next.Engines[0]
-			w.AttachTo(t, "staging", next, e.Digest, registry.PredicateParity, registrytest.Report(next, e, registry.VerdictFail))
+			w.AttachTo(t, "staging", next, e.Digest, evidence.PredicateParity, registrytest.Report(next, e, evidence.VerdictFail))
 		}, `verdict is "fail"`},
-		"a quarantine": {func(t *testing.T, w *world, next registry.Release) {
-			w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, struct{}{})
+		"a quarantine": {func(t *testing.T, w *world, next artifact.Release) {
+			w.AttachTo(t, "staging", next, next.Digest, evidence.PredicateQuarantine, struct{}{})
 		}, "quarantine"},
-		"a restriction": {func(t *testing.T, w *world, next registry.Release) {
+		"a restriction": {func(t *testing.T, w *world, next artifact.Release) {
 			w.Restricting(t, "prod", registrytest.SourceOf(next), nil)
 		}, "no-restriction of"},
-		"a restriction elsewhere": {func(t *testing.T, w *world, next registry.Release) {
+		"a restriction elsewhere": {func(t *testing.T, w *world, next artifact.Release) {
 			w.Restricting(t, "staging", registrytest.SourceOf(next), nil)
 		}, ""},
-		"a hold": {func(t *testing.T, w *world, _ registry.Release) {
+		"a hold": {func(t *testing.T, w *world, _ artifact.Release) {
 			must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "the fair"))
 		}, "held at 1.1.0: the fair"},
-		"a rollback": {func(t *testing.T, w *world, _ registry.Release) {
-			_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"})
+		"a rollback": {func(t *testing.T, w *world, _ artifact.Release) {
+			_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"})
 			must(t, err)
 		}, "held at 1.0.0: it is slow"},
-		"a rollback, and back": {func(t *testing.T, w *world, _ registry.Release) {
+		"a rollback, and back": {func(t *testing.T, w *world, _ artifact.Release) {
 			for _, version := range []string{"1.0.0", "1.1.0"} {
-				_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+				_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod",
 					Model: registrytest.Model, Version: version, Reason: "to and fro"})
 				must(t, err)
 			}
 		}, "held at 1.1.0: to and fro"},
-		"another promotion": {func(t *testing.T, w *world, _ registry.Release) {
-			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", Downgrade: true})
+		"another promotion": {func(t *testing.T, w *world, _ artifact.Release) {
+			_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", Downgrade: true})
 			must(t, err)
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, copies := &busy{kind: registry.EventPromote}, &copying{hashed: make(map[registry.Digest]int)}
+			b, copies := &busy{kind: history.EventPromote}, &copying{hashed: make(map[registry.Digest]int)}
 			w := setup(t, func(c *service.Config) {
 				b.Catalog, c.Catalog = c.Catalog, b
 				copies.Content, c.Content = c.Content, copies
@@ -84,7 +89,7 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 			w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 			next := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 			b.times, b.then = 1, func() { c.meanwhile(t, w, next) }
-			p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+			p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 			if b.times != 0 {
 				t.Fatal("the promotion did not come to the head")
 			}
@@ -115,7 +120,7 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 
 // allowedByNobody wants a refused release not to be resolved by its digest, if it is the
 // evidence that speaks against it, and the error to name the summary that was attached.
-func (w *world) allowedByNobody(t *testing.T, r registry.Release, p registry.Promotion) {
+func (w *world) allowedByNobody(t *testing.T, r artifact.Release, p api.Promotion) {
 	t.Helper()
 	if len(p.VSA) == 0 {
 		t.Error("the promotion does not name the summary that it left")
@@ -123,7 +128,7 @@ func (w *world) allowedByNobody(t *testing.T, r registry.Release, p registry.Pro
 	if p.Decision.Allowed() {
 		return
 	}
-	q := registry.ResolveQuery{Environment: "prod", Model: r.Model, Version: string(r.Digest), Node: registrytest.Node("v1")}
+	q := api.ResolveQuery{Environment: "prod", Model: r.Model, Version: string(r.Digest), Node: registrytest.Node("v1")}
 	if answer, err := w.Resolve(t.Context(), q); err == nil {
 		t.Errorf("resolve of what was refused gives %+v", answer.Ref)
 	}
@@ -131,11 +136,11 @@ func (w *world) allowedByNobody(t *testing.T, r registry.Release, p registry.Pro
 
 // copying counts how often releases are read.
 type copying struct {
-	registry.Content
+	storage.Content
 	hashed map[registry.Digest]int
 }
 
-func (c *copying) Rehash(ctx context.Context, repository string, r registry.Release) error {
+func (c *copying) Rehash(ctx context.Context, repository string, r artifact.Release) error {
 	c.hashed[r.Digest]++
 	return c.Content.Rehash(ctx, repository, r)
 }
@@ -143,18 +148,18 @@ func (c *copying) Rehash(ctx context.Context, repository string, r registry.Rele
 // A promotion whose basis moves again and again gives up, and has changed nothing.
 func TestPromotionGivesUp(t *testing.T) {
 	t.Parallel()
-	b := &busy{kind: registry.EventPromote, times: 100}
+	b := &busy{kind: history.EventPromote, times: 100}
 	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
 	r := w.proven(t, registrytest.Build{})
 	b.then = func() {
-		w.AttachTo(t, "staging", r, r.Engines[0].Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(r, r.Engines[0], registry.VerdictPass)))
+		w.AttachTo(t, "staging", r, r.Engines[0].Digest, evidence.PredicateParity, w.Seeing(t, registrytest.Report(r, r.Engines[0], evidence.VerdictPass)))
 	}
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.CodeOf(err) != registry.CodeConflict || len(registry.Hints(err)) == 0 || b.times != 95 || w.head(t).Release != "" {
 		t.Errorf("error %v, hints %v after %d tries, head %v; want CodeConflict after 5, and no head", err, registry.Hints(err), 100-b.times, w.head(t))
 	}
 	b.times = 4
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != r.Digest {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != r.Digest {
 		t.Errorf("the fifth try: error %v, head %v", err, w.head(t))
 	}
 	w.whole(t)
@@ -164,16 +169,16 @@ func TestPromotionGivesUp(t *testing.T) {
 func TestRollbackAndReleaseMeanOneHead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		kind registry.EventKind
+		kind history.EventKind
 		ask  func(t *testing.T, w *world) error
 	}{
-		"rollback": {registry.EventRollback, func(t *testing.T, w *world) error {
-			_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "first"})
+		"rollback": {history.EventRollback, func(t *testing.T, w *world) error {
+			_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "first"})
 			return err
 		}},
-		"release of a hold": {registry.EventHoldRelease, func(t *testing.T, w *world) error {
+		"release of a hold": {history.EventHoldRelease, func(t *testing.T, w *world) error {
 			must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "the fair"))
-			return w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "it is over"})
+			return w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "it is over"})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,10 +189,10 @@ func TestRollbackAndReleaseMeanOneHead(t *testing.T) {
 			middle := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 			w.Promoted(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 			b.then = func() {
-				_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.1.0", Reason: "second"})
+				_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.1.0", Reason: "second"})
 				must(t, err)
 			}
-			if err := c.ask(t, w); registry.CodeOf(err) != registry.CodeConflict || registry.BasisOutdated(err) {
+			if err := c.ask(t, w); registry.CodeOf(err) != registry.CodeConflict || history.BasisOutdated(err) {
 				t.Errorf("error %v, want CodeConflict that is not tried again", err)
 			}
 			if head := w.head(t); head.Release != middle.Digest || head.Hold != "second" {

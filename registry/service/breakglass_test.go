@@ -7,6 +7,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -14,28 +19,28 @@ import (
 // emergency is approversOf two in a freeze that two approvers may skip, with the approvals.
 func emergency(c *service.Config) {
 	approversOf(2)(c)
-	c.Environments.List[1].Freeze = []registry.Freeze{{Name: "fair", From: clockAt(0).AddDate(-1, 0, 0), Until: clockAt(0).AddDate(1, 0, 0)}}
+	c.Environments.List[1].Freeze = []policy.Freeze{{Name: "fair", From: clockAt(0).AddDate(-1, 0, 0), Until: clockAt(0).AddDate(1, 0, 0)}}
 	c.Environments.List[1].BreakGlass = []string{"no-freeze", "approvals"}
 }
 
 // breakGlass attaches a break-glass approval for prod, in staging, over the present head of prod.
-func (w *world) breakGlass(t *testing.T, r registry.Release, key string, edit func(*registry.BreakGlass)) error {
+func (w *world) breakGlass(t *testing.T, r artifact.Release, key string, edit func(*evidence.BreakGlass)) error {
 	t.Helper()
 	now := w.config.Now()
-	b := registry.BreakGlass{ResourceURI: "oci://local/prod/" + r.Model, Replaces: registry.NewDigestSet(w.head(t).Release),
-		Skips: []string{"no-freeze", "approvals"}, Comment: "prod is down", ApprovedOn: now, ExpiresOn: now.Add(registry.MaxBreakGlass)}
+	b := evidence.BreakGlass{ResourceURI: "oci://local/prod/" + r.Model, Replaces: evidence.NewDigestSet(w.head(t).Release),
+		Skips: []string{"no-freeze", "approvals"}, Comment: "prod is down", ApprovedOn: now, ExpiresOn: now.Add(evidence.MaxBreakGlass)}
 	if edit != nil {
 		edit(&b)
 	}
-	_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
-		Bundle: w.Bundle(t, key, registry.PredicateBreakGlass, b, r.Digest)})
+	_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
+		Bundle: w.Bundle(t, key, evidence.PredicateBreakGlass, b, r.Digest)})
 	return err
 }
 
 // breaks tries a break-glass promotion of a version.
-func (w *world) breaks(t *testing.T, version string) (registry.Promotion, error) {
+func (w *world) breaks(t *testing.T, version string) (api.Promotion, error) {
 	t.Helper()
-	return w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version, BreakGlass: true})
+	return w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: version, BreakGlass: true})
 }
 
 // Two approvers agree, and the promotion says everywhere what it skipped, until another one. What they
@@ -57,7 +62,7 @@ func TestBreakGlassPromotion(t *testing.T) {
 			}
 			err = w.breakGlass(t, r, "second", nil)
 			must(t, err)
-			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 {
+			if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 4 {
 				t.Fatalf("without being asked to: %v", err)
 			}
 			p, err := w.breaks(t, "1.0.0")
@@ -65,15 +70,15 @@ func TestBreakGlassPromotion(t *testing.T) {
 			if err != nil || p.Decision.Skipped == nil || p.Decision.Skipped.String() != says {
 				t.Fatalf("decision %+v, error %v, want %q", p.Decision.Skipped, err, says)
 			}
-			events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+			events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote})
 			must(t, err)
 			if len(events) != 1 || events[0].Reason != says {
 				t.Errorf("history %+v, want %q", events, says)
 			}
 			claims, _, err := w.Claims(t.Context(), "prod", r)
 			must(t, err)
-			if _, v, ok := registry.FindVSA(claims, r, "oci://local/prod/"+r.Model); !ok ||
-				v.Promotion.Skipped.String() != says || !slices.Equal(v.VerifiedLevels, []string{registry.VSALevelBreakGlass}) {
+			if _, v, ok := policy.FindVSA(claims, r, "oci://local/prod/"+r.Model); !ok ||
+				v.Promotion.Skipped.String() != says || !slices.Equal(v.VerifiedLevels, []string{evidence.VSALevelBreakGlass}) {
 				t.Errorf("summary %+v, want %q and no level of parity", v, says)
 			}
 			if heads, err := w.Heads(t.Context(), "prod", ""); err != nil || len(heads) != 1 || heads[0].BreakGlass != says {
@@ -90,9 +95,9 @@ func TestBreakGlassPromotion(t *testing.T) {
 			}
 			_, err = w.breaks(t, "1.1.0")
 			must(t, err)
-			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "worse"})
+			_, err = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "worse"})
 			must(t, err)
-			must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
+			must(t, w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
 			if _, err := w.breaks(t, "1.1.0"); registry.ExitCode(err) != 4 ||
 				!strings.Contains(err.Error(), "the head was moved after it was given") || w.head(t).Release != r.Digest {
 				t.Errorf("again, over the head that is back: %v", err)
@@ -104,11 +109,11 @@ func TestBreakGlassPromotion(t *testing.T) {
 			}
 			_, err = w.breaks(t, "1.2.0")
 			must(t, err)
-			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.1.0", Reason: "later"})
+			_, err = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.1.0", Reason: "later"})
 			if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "1.1.0 came to prod by break-glass on ") || w.head(t).Release != third.Digest {
 				t.Errorf("back to one of long ago: %v", err)
 			}
-			_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.0.0", Reason: "worse"})
+			_, err = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.0.0", Reason: "worse"})
 			must(t, err)
 		})
 	}
@@ -120,7 +125,7 @@ func TestPromotionReasonIsNoBreakGlass(t *testing.T) {
 	w := setup(t)
 	r := w.proven(t, registrytest.Build{})
 	promote := func(reason string) error {
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reason: reason})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Reason: reason})
 		return err
 	}
 	err := promote("break-glass: skips no-freeze; approved by first, second: prod is down")
@@ -140,12 +145,12 @@ func TestBreakGlassLongReasons(t *testing.T) {
 	w := setup(t, emergency)
 	r := w.proven(t, registrytest.Build{})
 	for _, key := range []string{"first", "second"} {
-		must(t, w.breakGlass(t, r, key, func(b *registry.BreakGlass) { b.Comment = strings.Repeat("ä", registry.MaxText/2) }))
+		must(t, w.breakGlass(t, r, key, func(b *evidence.BreakGlass) { b.Comment = strings.Repeat("ä", registry.MaxText/2) }))
 	}
 	reason := "the fallback of the shop fails" + strings.Repeat(" too", 200)
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", BreakGlass: true, Reason: reason})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", BreakGlass: true, Reason: reason})
 	must(t, err)
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote})
 	must(t, err)
 	const begins = "break-glass: skips approvals, no-freeze; approved by first, second: ää"
 	if got := events[0].Reason; !strings.HasPrefix(got, begins) || !strings.Contains(got, "…; the fallback of the shop fails too") ||
@@ -168,35 +173,35 @@ func TestBreakGlassRefusals(t *testing.T) {
 			err := w.breakGlass(t, r, key, nil)
 			must(t, err)
 		}
-		w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+		w.AttachTo(t, "staging", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 		if _, err := w.breaks(t, "1.0.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "wrong labels") || w.head(t).Release != "" {
 			t.Errorf("%v, want the quarantine", err)
 		}
 	})
 	for name, c := range map[string]struct {
 		key  string
-		edit func(*registry.BreakGlass)
+		edit func(*evidence.BreakGlass)
 		want string
 	}{
 		"a builder":  {"dora", nil, "signed the build of this release, so it cannot approve it"},
 		"a verifier": {"verifier", nil, "is not trusted as approver for oci://local/prod/vision/digits"},
 		"of staging": {"carl", nil, "is not trusted as approver for oci://local/prod/vision/digits"},
-		"for next week": {"first", func(b *registry.BreakGlass) {
+		"for next week": {"first", func(b *evidence.BreakGlass) {
 			b.ApprovedOn, b.ExpiresOn = b.ApprovedOn.AddDate(0, 0, 7), b.ExpiresOn.AddDate(0, 0, 7)
 		}, "set the clock"},
-		"of last week": {"first", func(b *registry.BreakGlass) {
+		"of last week": {"first", func(b *evidence.BreakGlass) {
 			b.ApprovedOn, b.ExpiresOn = b.ApprovedOn.AddDate(0, 0, -7), b.ExpiresOn.AddDate(0, 0, -7)
 		}, "it expired"},
-		"for a year":     {"approver", func(b *registry.BreakGlass) { b.ExpiresOn = b.ExpiresOn.AddDate(1, 0, 0) }, "at most 24h"},
-		"the signatures": {"approver", func(b *registry.BreakGlass) { b.Skips = []string{"signature"} }, "cannot be skipped"},
+		"for a year":     {"approver", func(b *evidence.BreakGlass) { b.ExpiresOn = b.ExpiresOn.AddDate(1, 0, 0) }, "at most 24h"},
+		"the signatures": {"approver", func(b *evidence.BreakGlass) { b.Skips = []string{"signature"} }, "cannot be skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, emergency)
 			r := w.proven(t, registrytest.Build{})
 			if c.key == "dora" {
-				_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Engines[0].Digest,
-					Bundle: w.Bundle(t, "dora", registry.PredicateSign, struct{}{}, r.Engines[0].Digest)})
+				_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Engines[0].Digest,
+					Bundle: w.Bundle(t, "dora", evidence.PredicateSign, struct{}{}, r.Engines[0].Digest)})
 				must(t, err)
 			}
 			if err := w.breakGlass(t, r, c.key, c.edit); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -220,7 +225,7 @@ func TestBreakGlassExpiresMeanwhile(t *testing.T) {
 		err := w.breakGlass(t, r, key, nil)
 		must(t, err)
 	}
-	m.then = func() { now.set(clockAt(8).AddDate(0, 0, 1).Add(registry.MaxBreakGlass / 24)) }
+	m.then = func() { now.set(clockAt(8).AddDate(0, 0, 1).Add(evidence.MaxBreakGlass / 24)) }
 	if _, err := w.breaks(t, "1.0.0"); registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "it expired on") || w.head(t).Release != "" {
 		t.Errorf("got %v, want that they expired", err)
 	}

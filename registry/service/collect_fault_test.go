@@ -8,21 +8,23 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // faultyStock is names of which a call may fail.
 type faultyStock struct {
-	registry.GCStore
+	storage.GCStore
 	*faults
 }
 
-func (s faultyStock) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
-	return read(s.faults, func() ([]registry.GCRecord, error) { return s.GCStore.Records(ctx, repository) })
+func (s faultyStock) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
+	return read(s.faults, func() ([]storage.GCRecord, error) { return s.GCStore.Records(ctx, repository) })
 }
 
-func (s faultyStock) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) error {
+func (s faultyStock) UpdateRecords(ctx context.Context, repository string, decide func([]storage.GCRecord) (storage.GCChanges, error)) error {
 	return callErr(s.faults, func() error { return s.GCStore.UpdateRecords(ctx, repository, decide) })
 }
 
@@ -40,7 +42,7 @@ func (c faultyGarbage) Mark(ctx context.Context, at time.Time, digests []registr
 	return callErr(c.faults, func() error { return c.Garbage.Mark(ctx, at, digests) })
 }
 
-func (c faultyGarbage) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
+func (c faultyGarbage) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]registry.Digest, error) {
 	return call(c.faults, func() ([]registry.Digest, error) { return c.Garbage.BeginRemoval(ctx, r) })
 }
 
@@ -54,7 +56,7 @@ func (c faultyGarbage) EndRemoval(ctx context.Context, id string, removed, kept 
 
 // faultyRemover is permits of which a call may fail.
 type faultyRemover struct {
-	registry.Remover
+	storage.Remover
 	*faults
 }
 
@@ -62,7 +64,7 @@ func (r faultyRemover) Await(ctx context.Context) error {
 	return callErr(r.faults, func() error { return r.Remover.Await(ctx) })
 }
 
-func (r faultyRemover) Permit(ctx context.Context) (registry.Permit, error) {
+func (r faultyRemover) Permit(ctx context.Context) (storage.Permit, error) {
 	permit, err := r.Remover.Permit(ctx)
 	if failed := callErr(r.faults, func() error { return err }); failed != nil {
 		return nil, errors.Join(failed, permit.Close())
@@ -71,7 +73,7 @@ func (r faultyRemover) Permit(ctx context.Context) (registry.Permit, error) {
 }
 
 type faultyPermit struct {
-	registry.Permit
+	storage.Permit
 	*faults
 }
 
@@ -126,7 +128,7 @@ func TestCollectSurvivesEveryFault(t *testing.T) {
 }
 
 // small is one engine.
-func small() []registry.Engine { return []registry.Engine{registrytest.MakeEngine("v3", "int8")} }
+func small() []artifact.Engine { return []artifact.Engine{registrytest.MakeEngine("v3", "int8")} }
 
 // garbage counts the blobs that no repository holds.
 func (w *world) garbage(t *testing.T) int {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -17,10 +19,10 @@ func TestCollectKeepsFigures(t *testing.T) {
 		t.Helper()
 		release := w.proven(t, b)
 		e := release.Engines[0]
-		report := w.Seeing(t, registrytest.Report(release, e, registry.VerdictPass))
-		report.CaseFigures = registry.NameCaseFigures(figures, "")
-		d, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: registrytest.Model, Release: release.Digest, Subject: e.Digest,
-			Bundle: w.Registry.Bundle(t, "verifier", registry.PredicateParity, report, e.Digest), Figures: figures})
+		report := w.Seeing(t, registrytest.Report(release, e, evidence.VerdictPass))
+		report.CaseFigures = evidence.NameCaseFigures(figures, "")
+		d, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: registrytest.Model, Release: release.Digest, Subject: e.Digest,
+			Bundle: w.Registry.Bundle(t, "verifier", evidence.PredicateParity, report, e.Digest), Figures: figures})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +38,7 @@ func TestCollectKeepsFigures(t *testing.T) {
 	replaced, promoted := bytes.Repeat([]byte{1}, 3000), bytes.Repeat([]byte{2}, 3000)
 	old := attached(registrytest.Build{}, replaced)
 	next := attached(registrytest.Build{Salt: "b"}, promoted)
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 		t.Fatal(err)
 	}
 	if did := collect(t, w.collector(t, 2*days, alone)); did.Blobs == 0 {

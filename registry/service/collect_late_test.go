@@ -7,19 +7,23 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // late is a catalog that something happens to just before it moves a head to a promoted
 // release.
 type late struct {
-	registry.Catalog
+	storage.Catalog
 	do func()
 }
 
-func (l *late) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
-	if do := l.do; do != nil && c.Event.Kind == registry.EventPromote {
+func (l *late) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
+	if do := l.do; do != nil && c.Event.Kind == history.EventPromote {
 		l.do = nil
 		do()
 	}
@@ -36,10 +40,10 @@ func during(t *testing.T, do func(w *world)) *world {
 }
 
 // inProd decides about all that prod holds.
-func (w *world) inProd(t *testing.T, decide func(keys []registry.GCRecordKey) registry.GCChanges) {
+func (w *world) inProd(t *testing.T, decide func(keys []storage.GCRecordKey) storage.GCChanges) {
 	t.Helper()
-	err := w.db.UpdateRecords(t.Context(), "prod/"+registrytest.Model, func(held []registry.GCRecord) (registry.GCChanges, error) {
-		var keys []registry.GCRecordKey
+	err := w.db.UpdateRecords(t.Context(), "prod/"+registrytest.Model, func(held []storage.GCRecord) (storage.GCChanges, error) {
+		var keys []storage.GCRecordKey
 		for _, h := range held {
 			keys = append(keys, h.Key())
 		}
@@ -55,14 +59,14 @@ func (w *world) inProd(t *testing.T, decide func(keys []registry.GCRecordKey) re
 func TestPromotionOfWhatWasCollected(t *testing.T) {
 	t.Parallel()
 	w := during(t, func(w *world) {
-		w.inProd(t, func(keys []registry.GCRecordKey) registry.GCChanges { return registry.GCChanges{Delete: keys} })
+		w.inProd(t, func(keys []storage.GCRecordKey) storage.GCChanges { return storage.GCChanges{Delete: keys} })
 	})
 	r := w.proven(t, registrytest.Build{})
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.CodeOf(err) != registry.CodeConflict || w.head(t).Release != "" {
 		t.Fatalf("error %v and head %q, want CodeConflict and none", err, w.head(t).Release)
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != r.Digest {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != r.Digest {
 		t.Errorf("the next: error %v and head %q, want %q", err, w.head(t).Release, r.Digest)
 	}
 	w.whole(t)
@@ -76,8 +80,8 @@ func TestPromotionOfWhatWasCollected(t *testing.T) {
 func TestPromotionRescinds(t *testing.T) {
 	t.Parallel()
 	w := during(t, func(w *world) {
-		w.inProd(t, func(keys []registry.GCRecordKey) registry.GCChanges {
-			return registry.GCChanges{At: time.Now().Add(-days), Mark: keys}
+		w.inProd(t, func(keys []storage.GCRecordKey) storage.GCChanges {
+			return storage.GCChanges{At: time.Now().Add(-days), Mark: keys}
 		})
 	})
 	r := w.Promoted(t, registrytest.Build{})
@@ -97,7 +101,7 @@ func TestPromotionRescinds(t *testing.T) {
 func TestCollectAbandonsIntents(t *testing.T) {
 	t.Parallel()
 	gone := func(c *gc.Config) {
-		c.Environments.List = slices.DeleteFunc(slices.Clone(c.Environments.List), func(e registry.Environment) bool { return e.Name == "prod" })
+		c.Environments.List = slices.DeleteFunc(slices.Clone(c.Environments.List), func(e policy.Environment) bool { return e.Name == "prod" })
 	}
 	for name, c := range map[string]struct {
 		in    time.Duration
@@ -115,11 +119,11 @@ func TestCollectAbandonsIntents(t *testing.T) {
 			w := setup(t)
 			r := w.proven(t, registrytest.Build{})
 			if c.moved {
-				if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+				if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := w.db.Begin(t.Context(), registry.Intent{Environment: "prod",
+			if err := w.db.Begin(t.Context(), history.Intent{Environment: "prod",
 				Model: registrytest.Model, From: "staging", Release: r.Digest}); err != nil {
 				t.Fatal(err)
 			}

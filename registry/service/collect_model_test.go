@@ -15,14 +15,17 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // place is where something is: a manifest or blob of a repository.
 type place struct {
 	repository string
-	key        registry.GCRecordKey
+	key        storage.GCRecordKey
 }
 
 // yard is a registry that clients use as they like while it is collected, with a diary from
@@ -31,7 +34,7 @@ type yard struct {
 	t         *rapid.T
 	db        *mem.DB
 	blobs     *mem.Blobs
-	spared    registry.Blobs
+	spared    storage.Blobs
 	now       time.Time
 	asked     map[place]time.Time // when a client was last told that it is there
 	came      map[place]time.Time
@@ -66,7 +69,7 @@ func (y *yard) repository() string {
 }
 
 // holdings is what there is, read as a collector does, which disturbs nothing.
-func (y *yard) holdings(repository string) []registry.GCRecord {
+func (y *yard) holdings(repository string) []storage.GCRecord {
 	held, err := y.db.Records(y.t.Context(), repository)
 	y.must(err)
 	return held
@@ -97,7 +100,7 @@ func (y *yard) note(at place, isNew bool) {
 }
 
 func (y *yard) has(at place) bool {
-	return slices.ContainsFunc(y.holdings(at.repository), func(h registry.GCRecord) bool { return h.Key() == at.key })
+	return slices.ContainsFunc(y.holdings(at.repository), func(h storage.GCRecord) bool { return h.Key() == at.key })
 }
 
 func (y *yard) put(content []byte) registry.Digest {
@@ -108,7 +111,7 @@ func (y *yard) put(content []byte) registry.Digest {
 
 func (y *yard) pushBlob() {
 	content := fmt.Appendf(nil, "blob %d", rapid.IntRange(0, 5).Draw(y.t, "content"))
-	at := place{y.repository(), registry.GCRecordKey{Digest: digest.FromBytes(content)}}
+	at := place{y.repository(), storage.GCRecordKey{Digest: digest.FromBytes(content)}}
 	if rapid.Bool().Draw(y.t, "looks first") && y.ask(at) {
 		return
 	}
@@ -162,9 +165,9 @@ func (y *yard) pushManifest() {
 	}
 	raw, err := json.Marshal(document)
 	y.must(err)
-	at := place{repository, registry.GCRecordKey{Digest: y.put(raw), Manifest: true}}
+	at := place{repository, storage.GCRecordKey{Digest: y.put(raw), Manifest: true}}
 	isNew := !y.has(at)
-	y.must(y.db.PutManifest(y.t.Context(), repository, registry.Manifest{Digest: at.key.Digest, Size: int64(len(raw))}))
+	y.must(y.db.PutManifest(y.t.Context(), repository, storage.Manifest{Digest: at.key.Digest, Size: int64(len(raw))}))
 	y.documents[at.key.Digest] = raw
 	y.note(at, isNew)
 }
@@ -203,10 +206,10 @@ func (y *yard) release() {
 	if n := len(y.heads[environment]); n > 0 {
 		before = y.heads[environment][n-1]
 	}
-	_, err := y.db.Apply(y.t.Context(), registry.Change{
-		Event:         registry.Event{Time: y.now, Kind: registry.EventPromote, Environment: environment, Model: "m", Release: at.key.Digest},
+	_, err := y.db.Apply(y.t.Context(), storage.Change{
+		Event:         history.Event{Time: y.now, Kind: history.EventPromote, Environment: environment, Model: "m", Release: at.key.Digest},
 		DecisionBasis: registrytest.HeadAlone(environment, "m", before),
-		Move:          &registry.HeadMove{},
+		Move:          &storage.HeadMove{},
 	})
 	y.must(err)
 	y.heads[environment] = append(y.heads[environment], at.key.Digest)
@@ -218,8 +221,8 @@ func (y *yard) attach() {
 	if !ok || !y.ask(at) {
 		return
 	}
-	_, err := y.db.Apply(y.t.Context(), registry.Change{
-		Event: registry.Event{Time: y.now, Kind: registry.EventAttach, Environment: "staging", Model: "m", Evidence: []registry.Digest{at.key.Digest}}})
+	_, err := y.db.Apply(y.t.Context(), storage.Change{
+		Event: history.Event{Time: y.now, Kind: history.EventAttach, Environment: "staging", Model: "m", Evidence: []registry.Digest{at.key.Digest}}})
 	y.must(err)
 	y.recorded = append(y.recorded, place{"staging/m", at.key}, place{"prod/m", at.key}, place{"staging/m/sources", at.key})
 }
@@ -230,7 +233,7 @@ func (y *yard) wait() {
 
 func (y *yard) collector(edits ...func(*gc.Config)) *gc.Collector {
 	config := gc.Config{
-		Environments: registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}},
+		Environments: policy.Environments{List: []policy.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}},
 		Store:        y.db, Catalog: y.db, Intents: y.db, Blobs: y.blobs, Remover: y.blobs, Garbage: y.db, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
 		Retention: gc.Retention{Grace: yardGrace, Heads: yardHeads}, Clock: y.db,
 	}
@@ -308,7 +311,7 @@ func (y *yard) roots(times bool) map[place]string {
 	}
 	for _, d := range heads {
 		for _, repository := range []string{"staging/m", "prod/m", "staging/m/sources"} {
-			roots[place{repository, registry.GCRecordKey{Digest: d, Manifest: true}}] = "a head"
+			roots[place{repository, storage.GCRecordKey{Digest: d, Manifest: true}}] = "a head"
 		}
 	}
 	return roots

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // slowRemover takes time for every deletion, and looks whether there is enough of it left.
@@ -32,7 +33,7 @@ func (r *slowRemover) Await(context.Context) error { return nil }
 
 func (r *slowRemover) Repeatable() bool { return false }
 
-func (r *slowRemover) Permit(context.Context) (registry.Permit, error) {
+func (r *slowRemover) Permit(context.Context) (storage.Permit, error) {
 	r.given++
 	return slowPermit{r, time.Now()}, nil
 }
@@ -50,7 +51,7 @@ func (p slowPermit) Delete(ctx context.Context, d registry.Digest) error {
 		p.r.t.Errorf("%s is deleted outside of a removal (%v)", d, err)
 	}
 	p.r.ids[removal.ID] = true
-	if left := time.Until(p.given.Add(registry.PermitTime)); removal.Left < left+registry.RemovalMargin {
+	if left := time.Until(p.given.Add(storage.PermitTime)); removal.Left < left+storage.RemovalMargin {
 		p.r.t.Errorf("the removal lasts for %v where the permit does for %v", removal.Left, left)
 	}
 	time.Sleep(p.r.takes) // of a bubble
@@ -93,7 +94,7 @@ func TestRemovalsAreBounded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := 250
-				if takes > registry.PermitTime {
+				if takes > storage.PermitTime {
 					n = 130
 				}
 				r, c := garbage(t, n)
@@ -138,7 +139,7 @@ func TestRemovalFails(t *testing.T) {
 			t.Errorf("%d removals last, want that of what failed", lasting)
 		}
 		r.fails = ""
-		time.Sleep(registry.RemovalTime) // of a bubble
+		time.Sleep(storage.RemovalTime) // of a bubble
 		rest := collect(t, c)
 		if did.Blobs+rest.Blobs != 50 {
 			t.Errorf("collected %d and %d blobs, want 50 in all", did.Blobs, rest.Blobs)

@@ -9,8 +9,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // collector is one over a world, a while from now.
@@ -31,7 +36,7 @@ func (w *world) collector(t *testing.T, in time.Duration, edits ...func(*gc.Conf
 }
 
 // clockFunc is the clock of a catalog.
-type clockFunc registry.Clock
+type clockFunc storage.Clock
 
 func (f clockFunc) CatalogTime(ctx context.Context) (time.Time, error) { return f(), ctx.Err() }
 
@@ -78,7 +83,7 @@ func TestCollectLeavesOrderAlone(t *testing.T) {
 		t.Errorf("%d blobs are left of %d", w.stored(t), before)
 	}
 	w.whole(t)
-	for _, r := range []registry.Release{first, second} {
+	for _, r := range []artifact.Release{first, second} {
 		if err := w.config.Content.Rehash(t.Context(), "prod/"+registrytest.Model, r); err != nil {
 			t.Error(err)
 		}
@@ -86,7 +91,7 @@ func TestCollectLeavesOrderAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,7 +130,7 @@ func TestCollectReplacedRelease(t *testing.T) {
 	if gone == 0 {
 		t.Error("no bytes of the old release are gone")
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != next.Digest {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != next.Digest {
 		t.Errorf("the new release cannot be promoted: %v", err)
 	}
 	w.whole(t)
@@ -141,7 +146,7 @@ func TestCollectForgetsNoEvidence(t *testing.T) {
 			w := setup(t)
 			first := w.proven(t, registrytest.Build{})
 			if quarantined {
-				w.AttachTo(t, "staging", first, first.Engines[0].Digest, registry.PredicateQuarantine, struct{}{})
+				w.AttachTo(t, "staging", first, first.Engines[0].Digest, evidence.PredicateQuarantine, struct{}{})
 			}
 			w.proven(t, registrytest.Build{Salt: "b"})
 			if did := collect(t, w.collector(t, 2*days, alone)); did.Manifests == 0 {
@@ -150,7 +155,7 @@ func TestCollectForgetsNoEvidence(t *testing.T) {
 			if again := w.Build(t, registrytest.Build{}); again.Digest != first.Digest {
 				t.Fatalf("built %s, want %s again", again.Digest, first.Digest)
 			}
-			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+			_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 			if quarantined && (err == nil || !strings.Contains(err.Error(), "quarantine")) || !quarantined && err != nil {
 				t.Errorf("got %v", err)
 			}
@@ -250,9 +255,9 @@ func TestCollectNeedsHistory(t *testing.T) {
 }
 
 // forgetful has lost the first row of its history.
-type forgetful struct{ registry.Catalog }
+type forgetful struct{ storage.Catalog }
 
-func (f forgetful) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+func (f forgetful) History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
 	q.After = 1
 	return f.Catalog.History(ctx, q)
 }

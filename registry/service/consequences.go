@@ -5,13 +5,16 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // consequences returns what a rollback changes for nodes: warnings about engines that resolve refuses
 // and about nodes that have an engine at the head but not in the release, and the node types (and the
 // caller's node) that get another engine. It never fails; what it cannot read becomes a warning.
-func (s *Service) consequences(ctx context.Context, m *retreat, head registry.Head,
-	r registry.Release) (warnings []string, changes []registry.NodeChange) {
+func (s *Service) consequences(ctx context.Context, m *retreat, head history.Head,
+	r artifact.Release) (warnings []string, changes []api.NodeChange) {
 	then, err := s.resolvable(ctx, m.environment, r.Model, string(r.Digest))
 	if err != nil {
 		return []string{fmt.Sprintf("resolve will not answer with %s: %v", r.Tag(), err)}, nil
@@ -31,8 +34,8 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head registry.He
 	if !known {
 		warnings = append(warnings, fmt.Sprintf("which engines nodes get of %s, the current head, is unknown: %v", head.Version, err))
 	}
-	visit := func(name string, node registry.Node) {
-		q := registry.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node}
+	visit := func(name string, node artifact.Node) {
+		q := api.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node}
 		was, _ := current.choose(m.environment, q)
 		will, err := then.choose(m.environment, q)
 		if err != nil && anyMatches(now, node) {
@@ -57,8 +60,8 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head registry.He
 }
 
 // nodeChange compares two engines of a node, of which either can be missing.
-func nodeChange(name string, from, to *registry.Engine) registry.NodeChange {
-	change := registry.NodeChange{Node: name}
+func nodeChange(name string, from, to *artifact.Engine) api.NodeChange {
+	change := api.NodeChange{Node: name}
 	if from != nil {
 		change.From, change.FromEngine = from.Label(), from.Digest
 	}
@@ -81,7 +84,7 @@ func (d resolvable) refused() []string {
 }
 
 // anyMatches reports whether any engine of a release runs on the node.
-func anyMatches(r registry.Release, node registry.Node) bool {
+func anyMatches(r artifact.Release, node artifact.Node) bool {
 	for _, e := range r.Engines {
 		if len(e.Target.Match(node, node.Runtime())) == 0 {
 			return true

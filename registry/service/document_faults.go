@@ -8,6 +8,10 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // signedDocument is what the history and the catalog say of a restriction list or a trust bundle.
@@ -20,7 +24,7 @@ type signedDocument struct {
 // documents are the signed documents of one kind. Events name them one after the other, and each
 // names the one before, so that an older one cannot take the place of the newest.
 type documents struct {
-	kind  registry.EventKind
+	kind  history.EventKind
 	what  string
 	table func(ctx context.Context, after string) ([]registry.Named[[]byte], error)
 	get   func(ctx context.Context, d registry.Digest) ([]byte, error)
@@ -30,8 +34,8 @@ type documents struct {
 // documentFaults compares the restriction lists and trust bundles of the catalog with the events that name them,
 // and checks that those in force count. It looks twice before it reports one that no event names, because the
 // event may have been on its way.
-func (s *Service) documentFaults(ctx context.Context) ([]registry.HistoryFault, error) {
-	var faults []registry.HistoryFault
+func (s *Service) documentFaults(ctx context.Context) ([]history.HistoryFault, error) {
+	var faults []history.HistoryFault
 	for _, docs := range []documents{s.restrictionDocuments(), s.trustDocuments()} {
 		found, err := s.compareDocuments(ctx, docs)
 		if err == nil && len(found) > 0 {
@@ -46,26 +50,26 @@ func (s *Service) documentFaults(ctx context.Context) ([]registry.HistoryFault, 
 	if err != nil {
 		return nil, err
 	}
-	known := func(f registry.HistoryFault) bool {
-		return slices.ContainsFunc(faults, func(same registry.HistoryFault) bool { return same.Environment == f.Environment })
+	known := func(f history.HistoryFault) bool {
+		return slices.ContainsFunc(faults, func(same history.HistoryFault) bool { return same.Environment == f.Environment })
 	}
 	return append(faults, slices.DeleteFunc(inForce, known)...), nil
 }
 
 // inForceFaults returns why the list in force of an environment, or the newest trust bundle, does not count.
-func (s *Service) inForceFaults(ctx context.Context) ([]registry.HistoryFault, error) {
-	var faults []registry.HistoryFault
+func (s *Service) inForceFaults(ctx context.Context) ([]history.HistoryFault, error) {
+	var faults []history.HistoryFault
 	for _, e := range s.Config.Environments.List {
 		_, _, err := s.readRestrictions(ctx, e.Name)
 		if err != nil && !damaged(err) {
 			return nil, err
 		}
 		if err != nil {
-			faults = append(faults, registry.HistoryFault{Environment: e.Name, Detail: err.Error()})
+			faults = append(faults, history.HistoryFault{Environment: e.Name, Detail: err.Error()})
 		}
 	}
 	if _, err := s.newestTrust(ctx); damaged(err) {
-		faults = append(faults, registry.HistoryFault{Detail: err.Error()})
+		faults = append(faults, history.HistoryFault{Detail: err.Error()})
 	} else if err != nil {
 		return nil, err
 	}
@@ -79,13 +83,13 @@ func damaged(err error) bool {
 
 func (s *Service) restrictionDocuments() documents {
 	return documents{
-		kind: registry.EventRestrict, what: "restriction list",
+		kind: history.EventRestrict, what: "restriction list",
 		table: func(ctx context.Context, after string) ([]registry.Named[[]byte], error) {
 			if s.RestrictionBundles == nil {
 				return nil, nil
 			}
-			page, err := s.RestrictionBundles.List(ctx, after, registry.MaxPage)
-			return bytesOf(page, func(b registry.RestrictionBundle) []byte { return b.Bundle }), err
+			page, err := s.RestrictionBundles.List(ctx, after, storage.MaxPage)
+			return bytesOf(page, func(b storage.RestrictionBundle) []byte { return b.Bundle }), err
 		},
 		get: func(ctx context.Context, d registry.Digest) ([]byte, error) {
 			if s.RestrictionBundles == nil {
@@ -95,7 +99,7 @@ func (s *Service) restrictionDocuments() documents {
 			return stored.Bundle, err
 		},
 		read: func(bundle []byte) (signedDocument, error) {
-			l, err := registry.PeekRestrictionList(bundle)
+			l, err := evidence.PeekRestrictionList(bundle)
 			return signedDocument{s.environmentOf(l.ResourceURI), l.Counter, l.Previous}, err
 		},
 	}
@@ -103,13 +107,13 @@ func (s *Service) restrictionDocuments() documents {
 
 func (s *Service) trustDocuments() documents {
 	return documents{
-		kind: registry.EventTrust, what: "trust bundle",
+		kind: history.EventTrust, what: "trust bundle",
 		table: func(ctx context.Context, after string) ([]registry.Named[[]byte], error) {
 			if s.TrustBundles == nil {
 				return nil, nil
 			}
-			page, err := s.TrustBundles.List(ctx, after, registry.MaxPage)
-			return bytesOf(page, func(b registry.TrustBundleDocument) []byte { return b.Bundle }), err
+			page, err := s.TrustBundles.List(ctx, after, storage.MaxPage)
+			return bytesOf(page, func(b storage.TrustBundleDocument) []byte { return b.Bundle }), err
 		},
 		get: func(ctx context.Context, d registry.Digest) ([]byte, error) {
 			if s.TrustBundles == nil {
@@ -119,7 +123,7 @@ func (s *Service) trustDocuments() documents {
 			return stored.Bundle, err
 		},
 		read: func(bundle []byte) (signedDocument, error) {
-			b, err := registry.PeekTrustBundle(bundle)
+			b, err := trust.PeekTrustBundle(bundle)
 			return signedDocument{"", b.Version, b.Previous}, err
 		},
 	}
@@ -146,7 +150,7 @@ func bytesOf[T any](page []registry.Named[T], of func(T) []byte) []registry.Name
 
 // compareDocuments returns the documents of a kind that are not as events name them, and those that are newer
 // than the newest event. Older ones without an event are left: two writers that raced left them.
-func (s *Service) compareDocuments(ctx context.Context, docs documents) ([]registry.HistoryFault, error) {
+func (s *Service) compareDocuments(ctx context.Context, docs documents) ([]history.HistoryFault, error) {
 	stored, err := docs.all(ctx)
 	if err != nil && !damaged(err) {
 		return nil, err
@@ -157,11 +161,11 @@ func (s *Service) compareDocuments(ctx context.Context, docs documents) ([]regis
 	}
 	for _, d := range stored {
 		read, err := docs.read(d.Document)
-		if err != nil || docs.kind == registry.EventRestrict && read.environment == "" {
+		if err != nil || docs.kind == history.EventRestrict && read.environment == "" {
 			continue // no decision reads it
 		}
 		if known := newest[read.environment]; read.number > known {
-			faults = append(faults, registry.HistoryFault{Environment: read.environment, Manifests: []registry.Digest{registry.Digest(d.Name)},
+			faults = append(faults, history.HistoryFault{Environment: read.environment, Manifests: []registry.Digest{registry.Digest(d.Name)},
 				Detail: docs.of(read.environment, read.number) + " (" + d.Name +
 					") exists, but the newest that an event of the history names is " + strconv.FormatInt(known, 10)})
 		}
@@ -174,7 +178,7 @@ func (docs documents) all(ctx context.Context) ([]registry.Named[[]byte], error)
 	var all []registry.Named[[]byte]
 	for after := ""; ; after = all[len(all)-1].Name {
 		page, err := docs.table(ctx, after)
-		if all = append(all, page...); err != nil || len(page) < registry.MaxPage {
+		if all = append(all, page...); err != nil || len(page) < storage.MaxPage {
 			return all, err
 		}
 	}
@@ -190,10 +194,10 @@ func (docs documents) of(environment string, number int64) string {
 }
 
 // namedDocuments reads the documents that events name, and returns the number of the newest of each environment.
-func (s *Service) namedDocuments(ctx context.Context, docs documents) ([]registry.HistoryFault, map[string]int64, error) {
-	var faults []registry.HistoryFault
+func (s *Service) namedDocuments(ctx context.Context, docs documents) ([]history.HistoryFault, map[string]int64, error) {
+	var faults []history.HistoryFault
 	newest, last := make(map[string]int64), make(map[string]registry.Digest)
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Kind: docs.kind}) {
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: docs.kind}) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -206,7 +210,7 @@ func (s *Service) namedDocuments(ctx context.Context, docs documents) ([]registr
 			last[e.Environment] = e.Evidence[0]
 		}
 		if why != "" {
-			faults = append(faults, registry.HistoryFault{Environment: e.Environment, Manifests: e.Evidence,
+			faults = append(faults, history.HistoryFault{Environment: e.Environment, Manifests: e.Evidence,
 				Detail: docs.of(e.Environment, newest[e.Environment]) + ", of event " + strconv.FormatInt(e.Seq, 10) + ": " + why})
 		}
 	}
@@ -215,7 +219,7 @@ func (s *Service) namedDocuments(ctx context.Context, docs documents) ([]registr
 
 // compare returns what is wrong with the document that an event names, or "". before is the number of the one
 // before it, which has the digest last.
-func (docs documents) compare(ctx context.Context, e registry.Event, before int64, last registry.Digest) (string, error) {
+func (docs documents) compare(ctx context.Context, e history.Event, before int64, last registry.Digest) (string, error) {
 	if len(e.Evidence) != 1 {
 		return "the event names " + strconv.Itoa(len(e.Evidence)) + ", want one", nil
 	}

@@ -4,15 +4,20 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Restriction lists and trust bundles that were changed, removed or put back to an older one are faults.
 func TestFaultsOfSignedDocuments(t *testing.T) {
 	t.Parallel()
 	type signed struct {
-		lists   []registry.SignedRestrictions
-		bundles []registry.SignedTrust
+		lists   []restriction.SignedRestrictions
+		bundles []trust.SignedTrust
 		seq     int64 // of the event before the last list and the last bundle
 	}
 	const older = "it is number 1, after "
@@ -32,22 +37,22 @@ func TestFaultsOfSignedDocuments(t *testing.T) {
 		}, []string{"restriction list 1 of prod, of event"}, false},
 		"the list in force, changed": {func(t *testing.T, w *world, s signed) error {
 			t.Helper()
-			return w.config.RestrictionBundles.Put(t.Context(), string(s.lists[1].Digest), registry.RestrictionBundle{Bundle: append(s.lists[1].Bundle, ' ')})
+			return w.config.RestrictionBundles.Put(t.Context(), string(s.lists[1].Digest), storage.RestrictionBundle{Bundle: append(s.lists[1].Bundle, ' ')})
 		}, []string{"its bytes were changed"}, true},
 		"the list before in its place": {func(t *testing.T, w *world, s signed) error {
 			t.Helper()
-			return w.config.RestrictionBundles.Put(t.Context(), string(s.lists[1].Digest), registry.RestrictionBundle{Bundle: s.lists[0].Bundle})
+			return w.config.RestrictionBundles.Put(t.Context(), string(s.lists[1].Digest), storage.RestrictionBundle{Bundle: s.lists[0].Bundle})
 		}, []string{"its bytes were changed"}, true},
 		"an event that names the list before": {func(t *testing.T, w *world, s signed) error {
 			t.Helper()
-			_, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.config.Now(), Kind: registry.EventRestrict, Environment: "prod",
-				Version: "3", PredicateType: registry.PredicateRestrictions, Evidence: []registry.Digest{s.lists[0].Digest}}})
+			_, err := w.db.Apply(t.Context(), storage.Change{Event: history.Event{Time: w.config.Now(), Kind: history.EventRestrict, Environment: "prod",
+				Version: "3", PredicateType: evidence.PredicateRestrictions, Evidence: []registry.Digest{s.lists[0].Digest}}})
 			return err
 		}, []string{older}, false},
 		"an event without a list": {func(t *testing.T, w *world, _ signed) error {
 			t.Helper()
-			_, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.config.Now(),
-				Kind: registry.EventRestrict, Environment: "prod", Version: "3"}})
+			_, err := w.db.Apply(t.Context(), storage.Change{Event: history.Event{Time: w.config.Now(),
+				Kind: history.EventRestrict, Environment: "prod", Version: "3"}})
 			return err
 		}, []string{"the event names 0, want one"}, true},
 		"no approver any more": {func(_ *testing.T, w *world, _ signed) error {
@@ -66,12 +71,12 @@ func TestFaultsOfSignedDocuments(t *testing.T) {
 		}, []string{"trust bundle 2, of event"}, true},
 		"the trust bundle before in its place": {func(t *testing.T, w *world, s signed) error {
 			t.Helper()
-			return w.config.TrustBundles.Put(t.Context(), string(s.bundles[1].Digest), registry.TrustBundleDocument{Bundle: s.bundles[0].Bundle})
+			return w.config.TrustBundles.Put(t.Context(), string(s.bundles[1].Digest), storage.TrustBundleDocument{Bundle: s.bundles[0].Bundle})
 		}, []string{"its bytes were changed"}, true},
 		"an event that names the trust bundle before": {func(t *testing.T, w *world, s signed) error {
 			t.Helper()
-			_, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.config.Now(), Kind: registry.EventTrust,
-				Version: "3", PredicateType: registry.PredicateTrustBundle, Evidence: []registry.Digest{s.bundles[0].Digest}}})
+			_, err := w.db.Apply(t.Context(), storage.Change{Event: history.Event{Time: w.config.Now(), Kind: history.EventTrust,
+				Version: "3", PredicateType: trust.PredicateTrustBundle, Evidence: []registry.Digest{s.bundles[0].Digest}}})
 			return err
 		}, []string{older}, false},
 	} {
@@ -105,6 +110,6 @@ func TestListThatLostIsNoFault(t *testing.T) {
 	r := w.Build(t, registrytest.Build{})
 	lost := w.NextList(t, "prod", "slower", registrytest.SourceOf(r), nil)
 	w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
-	must(t, w.config.RestrictionBundles.Put(t.Context(), "sha256:lost", registry.RestrictionBundle{Bundle: lost}))
+	must(t, w.config.RestrictionBundles.Put(t.Context(), "sha256:lost", storage.RestrictionBundle{Bundle: lost}))
 	w.faults(t)
 }

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // fullTable is a table that takes no more documents.
@@ -21,14 +23,14 @@ func (fullTable[T]) Put(context.Context, string, T) error { return errFull }
 func TestRestrictionsThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *service.Config) {
-		c.RestrictionBundles = fullTable[registry.RestrictionBundle]{c.RestrictionBundles}
+		c.RestrictionBundles = fullTable[storage.RestrictionBundle]{c.RestrictionBundles}
 	})
 	r := w.Promoted(t, registrytest.Build{})
 	list := w.NextList(t, "prod", "recalled by its vendor", registrytest.SourceOf(r), nil)
 	if signed, err := w.Restrict(t.Context(), "prod", list); !errors.Is(err, errFull) {
 		t.Errorf("got list %d and error %v, want that of the table", signed.List.Counter, err)
 	}
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventRestrict})
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventRestrict})
 	if err != nil || len(events) != 0 {
 		t.Errorf("the history has %+v, error %v, want no restriction", events, err)
 	}
@@ -39,7 +41,7 @@ func TestTrustThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	w := publishing(t)
 	first := w.publish(t)
-	w.config.TrustBundles = fullTable[registry.TrustBundleDocument]{w.config.TrustBundles}
+	w.config.TrustBundles = fullTable[storage.TrustBundleDocument]{w.config.TrustBundles}
 	w.serve(t)
 	if signed, err := w.PublishTrust(t.Context(), w.signTrust(t, "publisher", w.nextTrust(t))); !errors.Is(err, errFull) {
 		t.Errorf("got bundle %d and error %v, want that of the table", signed.Trust.Version, err)

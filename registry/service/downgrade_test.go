@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -12,13 +14,13 @@ import (
 // A job that comes late does not replace a newer version, also where it decided while the other one moved the head.
 func TestLatePromotionOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
-	b := &busy{kind: registry.EventPromote}
+	b := &busy{kind: history.EventPromote}
 	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
 	w.proven(t, registrytest.Build{})
 	newer := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	late := registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}
+	late := api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}
 	b.times, b.then = 1, func() {
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"})
 		must(t, err)
 	}
 	for range 2 { // the first finds the newer version when it moves the head, the second at once

@@ -7,16 +7,18 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-// evidence is the evidence of a repository about a release.
-type evidence struct {
-	claims  []registry.Claim // by subject as the release lists them, then by bundle
-	ignored registry.IgnoredEvidence
+// releaseEvidence is the evidence of a repository about a release.
+type releaseEvidence struct {
+	claims  []evidence.Claim // by subject as the release lists them, then by bundle
+	ignored evidence.IgnoredEvidence
 	present map[registry.Digest]bool // every bundle, including ignored ones
 	// unlisted are bundles that only the catalog has, kept all that it has.
 	unlisted, kept map[registry.Digest]bool
-	lost           []registry.AdverseEvidence // unlisted ones, up to maxLost bytes
+	lost           []evidence.AdverseEvidence // unlisted ones, up to maxLost bytes
 	left           int
 }
 
@@ -25,15 +27,15 @@ type evidence struct {
 const maxLost = 1 << 20
 
 // listed drops the claims that only the catalog has, which cannot be copied from the repository. They count without that.
-func (e evidence) listed() []registry.Claim {
-	return slices.DeleteFunc(slices.Clone(e.claims), func(c registry.Claim) bool { return e.unlisted[c.Bundle] })
+func (e releaseEvidence) listed() []evidence.Claim {
+	return slices.DeleteFunc(slices.Clone(e.claims), func(c evidence.Claim) bool { return e.unlisted[c.Bundle] })
 }
 
 // lose notes evidence that only the catalog has.
-func (e *evidence) lose(environment, model string, subject registry.Digest, b registry.Bundle) {
+func (e *releaseEvidence) lose(environment, model string, subject registry.Digest, b evidence.Bundle) {
 	if size := len(b.Data) + len(b.Manifest); b.Unlisted && size <= e.left {
 		e.left -= size
-		e.lost = append(e.lost, registry.AdverseEvidence{Environment: environment, Model: model, Subject: subject, Bundle: b.Digest,
+		e.lost = append(e.lost, evidence.AdverseEvidence{Environment: environment, Model: model, Subject: subject, Bundle: b.Digest,
 			PredicateType: b.PredicateType, Document: b.Document, Manifest: b.Manifest, Data: b.Data})
 	}
 }
@@ -42,18 +44,18 @@ func (e *evidence) lose(environment, model string, subject registry.Digest, b re
 // resource. For a promotion that is the resource of the destination. Bundles that do not verify
 // are ignored. A bundle whose bytes changed, or that could not be checked, is an error, because
 // it could be evidence against the release.
-func (s *Service) evidence(ctx context.Context, repository, resource string, r registry.Release) (evidence, error) {
-	found := evidence{left: maxLost, present: make(map[registry.Digest]bool), unlisted: make(map[registry.Digest]bool), kept: make(map[registry.Digest]bool)}
+func (s *Service) evidence(ctx context.Context, repository, resource string, r artifact.Release) (releaseEvidence, error) {
+	found := releaseEvidence{left: maxLost, present: make(map[registry.Digest]bool), unlisted: make(map[registry.Digest]bool), kept: make(map[registry.Digest]bool)}
 	for _, subject := range r.Subjects() {
 		all, err := s.evidenceAbout(ctx, repository, resource, r.Model, subject.Digest, &found)
 		if err != nil {
-			return evidence{}, err
+			return releaseEvidence{}, err
 		}
 		claims, err := s.dropCopies(ctx, r.Model, all, &found.ignored)
 		if err != nil {
-			return evidence{}, err
+			return releaseEvidence{}, err
 		}
-		slices.SortFunc(claims, func(a, b registry.Claim) int { return cmp.Compare(a.Bundle, b.Bundle) })
+		slices.SortFunc(claims, func(a, b evidence.Claim) int { return cmp.Compare(a.Bundle, b.Bundle) })
 		found.claims = append(found.claims, claims...)
 	}
 	return found, s.placeInHistory(ctx, r.Model, found.claims)
@@ -61,7 +63,7 @@ func (s *Service) evidence(ctx context.Context, repository, resource string, r r
 
 // documented has the claims of one document: one for each manifest that holds it, in order of
 // the manifests' digests.
-type documented []registry.Claim
+type documented []evidence.Claim
 
 // evidenceAbout returns the claims about one subject by document, and adds the rest to found.
 // It verifies a document in several manifests only once.
@@ -69,11 +71,11 @@ func (s *Service) evidenceAbout(
 	ctx context.Context,
 	repository, resource, model string,
 	subject registry.Digest,
-	found *evidence,
+	found *releaseEvidence,
 ) ([]documented, error) {
 	var all []documented
 	var document registry.Digest
-	var verified registry.Claim
+	var verified evidence.Claim
 	var refusal error
 	var begun bool // all has claims of the document
 	environment, _, _ := strings.Cut(repository, "/")
@@ -92,7 +94,7 @@ func (s *Service) evidenceAbout(
 		case keptElsewhere(repository, b) && (refusal != nil || !s.countsHere(repository, claim)):
 			// It was never attached here, and would not be.
 		case refusal != nil:
-			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
+			found.ignored.Ignore(evidence.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
 		default:
 			claim.Bundle, claim.Subject = b.Digest, subject
 			found.lose(environment, model, subject, b)
@@ -112,9 +114,9 @@ func (s *Service) dropCopies(
 	ctx context.Context,
 	model string,
 	all []documented,
-	ignored *registry.IgnoredEvidence,
-) ([]registry.Claim, error) {
-	var kept []registry.Claim
+	ignored *evidence.IgnoredEvidence,
+) ([]evidence.Claim, error) {
+	var kept []evidence.Claim
 	for _, same := range all {
 		if len(same) == 1 {
 			kept = append(kept, same...)
@@ -128,7 +130,7 @@ func (s *Service) dropCopies(
 		if err != nil {
 			return nil, err
 		}
-		isNamed := func(c registry.Claim) bool { return named[c.Bundle].Seq > 0 }
+		isNamed := func(c evidence.Claim) bool { return named[c.Bundle].Seq > 0 }
 		first := max(0, slices.IndexFunc(same, isNamed))
 		for i, c := range same {
 			if i == first || isNamed(c) {
@@ -136,7 +138,7 @@ func (s *Service) dropCopies(
 				continue
 			}
 			ignored.Ignore(
-				registry.Ignored{
+				evidence.Ignored{
 					Bundle:  c.Bundle,
 					Subject: c.Subject,
 					Reason:  "it is the same bundle as " + string(same[first].Bundle),

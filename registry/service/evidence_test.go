@@ -11,8 +11,12 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // copies puts the bundle of a manifest into so many others, as anybody who may push can.
@@ -39,8 +43,8 @@ func (w *world) copies(t *testing.T, repository string, of registry.Digest, n in
 		if err != nil {
 			t.Fatal(err)
 		}
-		record := registry.Manifest{Digest: digest.FromBytes(raw), MediaType: m.MediaType,
-			Size: int64(len(raw)), Derived: registry.Derived{Subject: m.Subject.Digest}}
+		record := storage.Manifest{Digest: digest.FromBytes(raw), MediaType: m.MediaType,
+			Size: int64(len(raw)), Derived: artifact.Derived{Subject: m.Subject.Digest}}
 		if err := w.blobs.Put(t.Context(), record.Digest, record.Size, bytes.NewReader(raw)); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +68,7 @@ func TestCopiesOfEvidenceCountOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	pushed, err := w.config.Content.PutEvidence(t.Context(), repository,
-		registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateApproval, struct{}{}, r.Digest)}, r.Subjects()[:1])
+		evidence.Bundle{Data: w.Bundle(t, "approver", evidence.PredicateApproval, struct{}{}, r.Digest)}, r.Subjects()[:1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +77,16 @@ func TestCopiesOfEvidenceCountOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(after) != len(before)+1 || ignored.IgnoredCount != n || len(ignored.Ignored) != registry.MaxIgnored {
+	if len(after) != len(before)+1 || ignored.IgnoredCount != n || len(ignored.Ignored) != evidence.MaxIgnored {
 		t.Errorf("%d claims, %d ignored and %d of them described; want %d, %d and %d", len(after),
-			ignored.IgnoredCount, len(ignored.Ignored), len(before)+1, n, registry.MaxIgnored)
+			ignored.IgnoredCount, len(ignored.Ignored), len(before)+1, n, evidence.MaxIgnored)
 	}
 	for _, c := range before {
-		if !slices.ContainsFunc(after, func(a registry.Claim) bool { return a.Bundle == c.Bundle }) {
+		if !slices.ContainsFunc(after, func(a evidence.Claim) bool { return a.Bundle == c.Bundle }) {
 			t.Errorf("%s %s, which the history names, does not count any more", c.Statement.PredicateType, c.Bundle)
 		}
 	}
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if err != nil || p.Decision.IgnoredCount != n {
 		t.Fatalf("promote: %d ignored, error %v, want %d and none", p.Decision.IgnoredCount, err, n)
 	}

@@ -18,11 +18,15 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ownAgent is the User-Agent of the service.
@@ -44,9 +48,9 @@ func onServer(t testing.TB, around func(http.Handler) http.Handler, kind ...cont
 	w.Parts = store
 	w.Keys = registrytest.NewKeys(w.config.Environments.Trust)
 	w.config = service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](), Environments: w.config.Environments,
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), Environments: w.config.Environments,
 		Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.db,
-		Verify: w.Keys.Verify, Sign: w.Keys.Sign, Now: clock(), Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
+		Verify: w.Keys.Verify, Sign: w.Keys.Sign, Now: clock(), Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
 	}
 	s, err := service.New(w.config)
 	if err != nil {
@@ -74,7 +78,7 @@ func pushAbout(ctx context.Context, repo *orasremote.Repository, subject ocispec
 }
 
 // client is a repository of prod as a client of its own opens it, and a release there.
-func client(t testing.TB, host string, r registry.Release) (*orasremote.Repository, ocispec.Descriptor) {
+func client(t testing.TB, host string, r artifact.Release) (*orasremote.Repository, ocispec.Descriptor) {
 	t.Helper()
 	repo, err := orasremote.NewRepository(host + "/prod/" + r.Model)
 	if err != nil {
@@ -113,7 +117,7 @@ func TestClientsThatWriteTheSameList(t *testing.T) {
 		h.Handler = inner
 		return h
 	})
-	r := w.Promoted(t, registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v3", "int8")}})
+	r := w.Promoted(t, registrytest.Build{Engines: []artifact.Engine{registrytest.MakeEngine("v3", "int8")}})
 	var writing sync.WaitGroup
 	for n := range clients {
 		repo, subject := client(t, host, r)
@@ -126,7 +130,7 @@ func TestClientsThatWriteTheSameList(t *testing.T) {
 	for range clients {
 		<-h.waiting
 	}
-	quarantine := w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "wrong labels"})
+	quarantine := w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "wrong labels"})
 	close(h.release)
 	writing.Wait()
 
@@ -134,7 +138,7 @@ func TestClientsThatWriteTheSameList(t *testing.T) {
 	w.refused(t)
 	claims, _, err := w.Claims(t.Context(), "prod", r)
 	must(t, err)
-	if found := registry.Quarantines(r, claims, r.Digest); len(found) != 1 || found[0].Bundle != quarantine {
+	if found := evidence.Quarantines(r, claims, r.Digest); len(found) != 1 || found[0].Bundle != quarantine {
 		t.Errorf("quarantines: %d, want the one that was acknowledged", len(found))
 	}
 	if n, err := w.service.Relist(t.Context()); n != 1 || err != nil {
@@ -146,9 +150,9 @@ func TestClientsThatWriteTheSameList(t *testing.T) {
 // BenchmarkResolveBesideJunk resolves in an environment on another registry, where a stranger pushed 2,000 manifests about the release.
 func BenchmarkResolveBesideJunk(b *testing.B) {
 	w, host := onServer(b, func(h http.Handler) http.Handler { return h }, containerregistry.WithReferrersSupport(true))
-	r := w.Build(b, registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v3", "int8")}})
+	r := w.Build(b, registrytest.Build{Engines: []artifact.Engine{registrytest.MakeEngine("v3", "int8")}})
 	w.Prove(b, r)
-	if _, err := w.Promote(b.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+	if _, err := w.Promote(b.Context(), api.PromoteRequest{Model: r.Model}); err != nil {
 		b.Fatal(err)
 	}
 	repo, subject := client(b, host, r)
@@ -157,7 +161,7 @@ func BenchmarkResolveBesideJunk(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for name, reader := range map[string]registry.Reader{"read": w.service, "remembered": service.Remember(w.service, w.db, 1<<20)} {
+	for name, reader := range map[string]api.Reader{"read": w.service, "remembered": service.Remember(w.service, w.db, 1<<20)} {
 		b.Run(name, func(b *testing.B) {
 			_, _ = reader.Resolve(b.Context(), prod("")) // so that it can be remembered
 			for b.Loop() {

@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // settable is a clock that goes on by a second whenever it is looked at, and that can be set.
-type settable struct{ registry.Clock }
+type settable struct{ storage.Clock }
 
 func (s *settable) set(at time.Time) {
 	s.Clock = func() time.Time { at = at.Add(time.Second); return at }
@@ -22,11 +26,11 @@ func clockAt(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, t
 
 // meanwhile is content in which something happens once, when a release is copied.
 type meanwhile struct {
-	registry.Content
+	storage.Content
 	then func() // nil: nothing
 }
 
-func (m *meanwhile) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) error {
+func (m *meanwhile) Copy(ctx context.Context, from, to string, r artifact.Release, evidence []registry.Digest) error {
 	if then := m.then; then != nil {
 		m.then = nil
 		then()
@@ -42,7 +46,7 @@ func frozen(t *testing.T) (*world, *settable, *meanwhile) {
 	w := setup(t, func(c *service.Config) {
 		m.Content, c.Content = c.Content, m
 		c.Now = func() time.Time { return now.Clock() }
-		c.Environments.List[1].Freeze = []registry.Freeze{{Name: "fair", From: clockAt(10), Until: clockAt(12)}}
+		c.Environments.List[1].Freeze = []policy.Freeze{{Name: "fair", From: clockAt(10), Until: clockAt(12)}}
 	})
 	return w, now, m
 }
@@ -75,10 +79,10 @@ func TestFreezeOfPromotions(t *testing.T) {
 			if !c.meanwhile.IsZero() {
 				// An event at the time at which the promotion began, as a busy service has.
 				must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "tried"))
-				must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
+				must(t, w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "tried"}))
 				m.then = func() { now.set(c.meanwhile) }
 			}
-			p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+			p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 			want := before.Digest
 			if c.want == "" {
 				want = r.Digest
@@ -98,11 +102,11 @@ func TestRollbackInAFreeze(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	now.set(clockAt(11))
-	if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil ||
+	if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil ||
 		!p.Unchanged || w.head(t).Release != second.Digest {
 		t.Errorf("again: %+v, error %v", p, err)
 	}
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod",
 		Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
 		t.Errorf("rollback: error %v, head %+v, want %s", err, w.head(t), first.Digest)
 	}

@@ -5,18 +5,22 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Guard is a Deleter that refuses to delete content in use: evidence while its subject exists,
 // and all parts of a repository's head. It does not check who deletes.
 type Guard struct {
-	registry.Deleter
-	Environments registry.Environments
-	Manifests    registry.Manifests
-	Catalog      registry.Catalog
-	Records      registry.HistoryIndex
-	Content      registry.Content
-	Verify       registry.VerifyEvidence
+	storage.Deleter
+	Environments policy.Environments
+	Manifests    storage.Manifests
+	Catalog      storage.Catalog
+	Records      history.HistoryIndex
+	Content      storage.Content
+	Verify       storage.VerifyEvidence
 }
 
 // DeleteManifest refuses, with CodePolicy, the release at a head, its parts, and evidence whose
@@ -102,7 +106,7 @@ func (g Guard) DeleteTag(ctx context.Context, repository, tag string) error {
 		return err
 	}
 	for _, head := range heads {
-		if tag == registry.HeadTag || tag == head.Version || strings.HasPrefix(tag, head.Version+".") {
+		if tag == artifact.HeadTag || tag == head.Version || strings.HasPrefix(tag, head.Version+".") {
 			return refuse(nil, "tag %s belongs to %s, the head of %s", tag, head.Version, repository)
 		}
 	}
@@ -127,7 +131,7 @@ func (g Guard) RemoveBlob(ctx context.Context, repository string, d registry.Dig
 }
 
 // heads returns the head of the repository, if any.
-func (g Guard) heads(ctx context.Context, repository string) ([]registry.Head, error) {
+func (g Guard) heads(ctx context.Context, repository string) ([]history.Head, error) {
 	environment, model, _ := strings.Cut(repository, "/")
 	return g.Catalog.Heads(ctx, environment, model)
 }

@@ -7,8 +7,12 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // guard keeps what is relied on in a world.
@@ -22,28 +26,28 @@ func (w *world) guard() service.Guard {
 // its subject is there; all other evidence may not.
 func TestGuardLetsJunkGo(t *testing.T) {
 	t.Parallel()
-	w := setup(t, resources(registry.RoleApprover, "oci://local/prod/"))
+	w := setup(t, resources(evidence.RoleApprover, "oci://local/prod/"))
 	r := w.Promoted(t, registrytest.Build{})
 	const repository = "staging/" + registrytest.Model
 	put := func(data []byte) registry.Digest {
 		t.Helper()
-		stored, err := w.config.Content.PutEvidence(t.Context(), repository, registry.Bundle{Data: data}, r.Subjects()[:1])
+		stored, err := w.config.Content.PutEvidence(t.Context(), repository, evidence.Bundle{Data: data}, r.Subjects()[:1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		return stored[0]
 	}
-	stranger := put(w.Bundle(t, registrytest.Stranger, registry.PredicateQuarantine, struct{}{}, r.Digest))
-	named := put(w.Bundle(t, registrytest.Stranger, registry.PredicateParity, struct{}{}, r.Digest))
-	elsewhere := put(w.Bundle(t, string(registry.RoleApprover), registry.PredicateQuarantine, struct{}{}, r.Digest))
-	wrongRole := put(w.Bundle(t, string(registry.RoleBuilder), registry.PredicateQuarantine, struct{}{}, r.Digest))
-	other := registry.Manifest{Digest: digest.FromString("of materials"), MediaType: "application/vnd.oci.image.manifest.v1+json",
-		Derived: registry.Derived{Subject: r.Digest, ArtifactType: "text/plain"}}
+	stranger := put(w.Bundle(t, registrytest.Stranger, evidence.PredicateQuarantine, struct{}{}, r.Digest))
+	named := put(w.Bundle(t, registrytest.Stranger, evidence.PredicateParity, struct{}{}, r.Digest))
+	elsewhere := put(w.Bundle(t, string(evidence.RoleApprover), evidence.PredicateQuarantine, struct{}{}, r.Digest))
+	wrongRole := put(w.Bundle(t, string(evidence.RoleBuilder), evidence.PredicateQuarantine, struct{}{}, r.Digest))
+	other := storage.Manifest{Digest: digest.FromString("of materials"), MediaType: "application/vnd.oci.image.manifest.v1+json",
+		Derived: artifact.Derived{Subject: r.Digest, ArtifactType: "text/plain"}}
 	if err := w.db.PutManifest(t.Context(), repository, other); err != nil {
 		t.Fatal(err)
 	}
-	event := registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: r.Model, Subject: r.Digest, Evidence: []registry.Digest{named}}
-	if _, err := w.db.Apply(t.Context(), registry.Change{Event: event}); err != nil {
+	event := history.Event{Kind: history.EventAttach, Environment: "staging", Model: r.Model, Subject: r.Digest, Evidence: []registry.Digest{named}}
+	if _, err := w.db.Apply(t.Context(), storage.Change{Event: event}); err != nil {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
@@ -81,7 +85,7 @@ func TestGuard(t *testing.T) {
 		"engine":    func() error { return guard.DeleteManifest(t.Context(), repository, r.Engines[0].Digest) },
 		"limits":    func() error { return guard.DeleteManifest(t.Context(), repository, r.Limits) },
 		"evidence":  func() error { return guard.DeleteManifest(t.Context(), repository, evidence[0].Digest) },
-		"head tag":  func() error { return guard.DeleteTag(t.Context(), repository, registry.HeadTag) },
+		"head tag":  func() error { return guard.DeleteTag(t.Context(), repository, artifact.HeadTag) },
 		"version":   func() error { return guard.DeleteTag(t.Context(), repository, r.Tag()) },
 		"any bytes": func() error { return guard.RemoveBlob(t.Context(), repository, r.Digest) },
 	}
@@ -108,12 +112,12 @@ func TestGuardKeepsWhatItCannotCheck(t *testing.T) {
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
 	const repository = "staging/" + registrytest.Model
-	bundle := w.Bundle(t, registrytest.Stranger, registry.PredicateQuarantine, struct{}{}, r.Digest)
-	stored, err := w.config.Content.PutEvidence(t.Context(), repository, registry.Bundle{Data: bundle}, r.Subjects()[:1])
+	bundle := w.Bundle(t, registrytest.Stranger, evidence.PredicateQuarantine, struct{}{}, r.Digest)
+	stored, err := w.config.Content.PutEvidence(t.Context(), repository, evidence.Bundle{Data: bundle}, r.Subjects()[:1])
 	must(t, err)
 	guard := w.guard()
-	guard.Verify = func(context.Context, []byte, string) (registry.Claim, error) {
-		return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "the key store is away")
+	guard.Verify = func(context.Context, []byte, string) (evidence.Claim, error) {
+		return evidence.Claim{}, registry.Errorf(registry.CodeUnavailable, "the key store is away")
 	}
 	if err := guard.DeleteManifest(t.Context(), repository, stored[0]); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Errorf("error %v, want CodeUnavailable", err)

@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // audit compares the history with the content of an environment for a model. It reads the
 // content before the history, so that a concurrent event still explains it.
 type audit struct {
 	*Service
-	environment registry.Environment
+	environment policy.Environment
 	model       string
 	head        registry.Digest
 	releases    []*audited
@@ -33,11 +36,11 @@ type audit struct {
 type audited struct {
 	digest registry.Digest
 	tags   []string         // of the release in the environment, as far as they are known
-	claims []registry.Claim // evidence that exists
+	claims []evidence.Claim // evidence that exists
 }
 
 // audit returns an audit with the head added.
-func (s *Service) audit(e registry.Environment, standing registry.ModelState) *audit {
+func (s *Service) audit(e policy.Environment, standing history.ModelState) *audit {
 	a := &audit{Service: s, environment: e, model: standing.Model, head: standing.Head.Release}
 	if a.head != "" {
 		a.add(a.head, "")
@@ -87,13 +90,13 @@ func (a *audit) readSummaries(ctx context.Context) error {
 }
 
 // summaries reads the summaries about a release by trusted promoters.
-func (a *audit) summaries(ctx context.Context, release registry.Digest) ([]registry.Claim, error) {
-	var claims []registry.Claim
+func (a *audit) summaries(ctx context.Context, release registry.Digest) ([]evidence.Claim, error) {
+	var claims []evidence.Claim
 	for b, err := range a.Content.Evidence(ctx, registry.Repository(a.environment.Name, a.model), release) {
 		if err != nil {
 			return nil, err
 		}
-		if b.PredicateType != registry.PredicateVSA {
+		if b.PredicateType != evidence.PredicateVSA {
 			continue
 		}
 		claim, err := a.Verify(ctx, b.Data, a.resource(a.environment.Name, a.model))
@@ -127,18 +130,18 @@ func (a *audit) readEvidence(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.claims, _ = registry.Accept(release, claims)
+		r.claims, _ = evidence.Accept(release, claims)
 	}
 	return nil
 }
 
 // faults returns what the history does not explain. It checks each finding again, because the
 // event may have been in progress.
-func (a *audit) faults(ctx context.Context) ([]registry.HistoryFault, error) {
+func (a *audit) faults(ctx context.Context) ([]history.HistoryFault, error) {
 	if err := a.look(ctx); err != nil {
 		return nil, err
 	}
-	var faults []registry.HistoryFault
+	var faults []history.HistoryFault
 	for _, r := range a.releases {
 		fault, err := a.fault(ctx, *r)
 		if err == nil && fault != nil {
@@ -174,7 +177,7 @@ func (a *audit) look(ctx context.Context) error {
 		}
 	}
 	for _, e := range a.Config.Environments.List {
-		for event, err := range a.Catalog.History(ctx, registry.HistoryQuery{Environment: e.Name, Model: a.model}) {
+		for event, err := range a.Catalog.History(ctx, history.HistoryQuery{Environment: e.Name, Model: a.model}) {
 			if err != nil {
 				return err
 			}
@@ -185,7 +188,7 @@ func (a *audit) look(ctx context.Context) error {
 }
 
 // read processes an event.
-func (a *audit) read(e registry.Event) {
+func (a *audit) read(e history.Event) {
 	for _, d := range e.Evidence {
 		a.named[d] = true
 	}
@@ -193,10 +196,10 @@ func (a *audit) read(e registry.Event) {
 		return
 	}
 	switch e.Kind {
-	case registry.EventPublish, registry.EventPromote, registry.EventRollback:
+	case history.EventPublish, history.EventPromote, history.EventRollback:
 		a.moved[e.Release] = e.Seq
 		a.versions[e.Version] = e.Release
-	case registry.EventAccept:
+	case history.EventAccept:
 		for _, d := range e.Evidence {
 			a.accepted[d] = true
 		}
@@ -205,11 +208,11 @@ func (a *audit) read(e registry.Event) {
 
 // names reports whether an event names a claim. Events of removed environments are found only
 // through the catalog's list.
-func (a *audit) names(c registry.Claim) bool { return a.named[c.Bundle] || c.Recorded != 0 }
+func (a *audit) names(c evidence.Claim) bool { return a.named[c.Bundle] || c.Recorded != 0 }
 
 // fault returns what the history does not explain about a release.
-func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, error) {
-	f := registry.HistoryFault{Environment: a.environment.Name, Model: a.model, Release: r.digest}
+func (a *audit) fault(ctx context.Context, r audited) (*history.HistoryFault, error) {
+	f := history.HistoryFault{Environment: a.environment.Name, Model: a.model, Release: r.digest}
 	var details []string
 	note := func(d registry.Digest, format string, args ...any) {
 		f.Manifests = append(f.Manifests, d)
@@ -257,9 +260,9 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 // summaryFault returns what is wrong with a summary of a trusted promoter, or "". A summary
 // names the newest event at its signing, and a later event applied it. A summary left by a
 // crash or a refusal is explained by an intent or by a later promotion.
-func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (string, error) {
+func (a *audit) summaryFault(ctx context.Context, r audited, c evidence.Claim) (string, error) {
 	v, ok := c.Summary()
-	if !ok || c.Subject != r.digest || !c.SignedAs(registry.RolePromoter) ||
+	if !ok || c.Subject != r.digest || !c.SignedAs(evidence.RolePromoter) ||
 		v.ResourceURI != a.resource(a.environment.Name, a.model) ||
 		a.accepted[c.Bundle] {
 		return "", nil
@@ -286,14 +289,14 @@ func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (
 // protected environment all evidence comes with an event, except what a running promotion has
 // copied. Elsewhere this holds for evidence of verifiers and approvers unless it was pushed.
 // The next build attaches signatures of builds again.
-func (a *audit) unnamed(ctx context.Context, r audited) ([]registry.Claim, error) {
+func (a *audit) unnamed(ctx context.Context, r audited) ([]evidence.Claim, error) {
 	if a.environment.External() || len(a.underWay) > 0 || len(r.tags) == 0 && r.digest != a.head {
 		return nil, nil
 	}
-	var unnamed []registry.Claim
+	var unnamed []evidence.Claim
 	for _, c := range r.claims {
-		named := func(same registry.Claim) bool { return a.names(same) && c.Restates(same) }
-		if c.Statement.PredicateType == registry.PredicateVSA || slices.ContainsFunc(r.claims, named) {
+		named := func(same evidence.Claim) bool { return a.names(same) && c.Restates(same) }
+		if c.Statement.PredicateType == evidence.PredicateVSA || slices.ContainsFunc(r.claims, named) {
 			continue
 		}
 		if !a.environment.Protected() {
@@ -311,8 +314,8 @@ func (a *audit) unnamed(ctx context.Context, r audited) ([]registry.Claim, error
 }
 
 // mayBePushed reports whether evidence may have been added without an event.
-func (a *audit) mayBePushed(ctx context.Context, c registry.Claim) (bool, error) {
-	if role, _ := registry.RoleFor(c.Statement.PredicateType); a.Manifests == nil || role == registry.RoleBuilder {
+func (a *audit) mayBePushed(ctx context.Context, c evidence.Claim) (bool, error) {
+	if role, _ := evidence.RoleFor(c.Statement.PredicateType); a.Manifests == nil || role == evidence.RoleBuilder {
 		return true, nil
 	}
 	m, err := a.Manifests.Manifest(ctx, registry.Repository(a.environment.Name, a.model), c.Bundle)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -20,7 +22,7 @@ func (w *world) last(t *testing.T) int64 {
 // refusesToPromote wants the history to keep the model from prod, and nodes to be answered.
 func (w *world) refusesToPromote(t *testing.T, says string) {
 	t.Helper()
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 ||
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 ||
 		!strings.Contains(err.Error(), says) {
 		t.Errorf("promote: error %v (exit code %d), want 5 that says %q", err, registry.ExitCode(err), says)
 	}
@@ -41,7 +43,7 @@ func TestPromotionThatWasDeleted(t *testing.T) {
 				before := w.head(t)
 				w.proven(t, registrytest.Build{})
 				last := w.last(t)
-				_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+				_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 				must(t, err)
 				w.faults(t)
 				w.db.CutHistory(last)
@@ -59,7 +61,7 @@ func TestPromotionThatWasDeleted(t *testing.T) {
 				}
 				must(t, w.AcceptHistory(t.Context(), "prod", registrytest.Model, "a disk was replaced"))
 				w.faults(t)
-				_, err = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+				_, err = w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 				must(t, err)
 				w.faults(t)
 				w.chained(t)
@@ -76,8 +78,8 @@ func TestEvidenceWhoseRowWasDeleted(t *testing.T) {
 	r := w.Promoted(t, registrytest.Build{})
 	e := r.Engines[0]
 	last := w.last(t)
-	w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail))
-	w.AttachTo(t, "prod", r, e.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes"})
+	w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictFail))
+	w.AttachTo(t, "prod", r, e.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "crashes"})
 	w.faults(t)
 	w.db.CutHistory(last)
 	w.chained(t)
@@ -86,18 +88,18 @@ func TestEvidenceWhoseRowWasDeleted(t *testing.T) {
 	next := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	w.faults(t, says, says)
 	if _, err := w.Rollback(t.Context(),
-		registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "7.0.0", Reason: "x"}); !registry.HasCode(err,
+		api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "7.0.0", Reason: "x"}); !registry.HasCode(err,
 		registry.CodeNotFound) {
 		t.Errorf("a rollback is not stopped by the history: %v", err)
 	}
 	must(t, w.AcceptHistory(t.Context(), "staging", registrytest.Model, "a disk was replaced")) // the evidence is the same in prod
 	w.faults(t)
-	if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || p.Release != next.Digest {
+	if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || p.Release != next.Digest {
 		t.Errorf("promote after it was accepted: %+v, error %v", p, err)
 	}
 
-	pushed := registry.Bundle{Data: w.Bundle(t, "verifier", registry.PredicateParity,
-		registrytest.Report(next, next.Engines[0], registry.VerdictFail), next.Engines[0].Digest)}
+	pushed := evidence.Bundle{Data: w.Bundle(t, "verifier", evidence.PredicateParity,
+		registrytest.Report(next, next.Engines[0], evidence.VerdictFail), next.Engines[0].Digest)}
 	stored, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model, pushed, next.Subjects()[1:2])
 	must(t, err)
 	w.faults(t, says)
@@ -112,9 +114,9 @@ func TestOrderThatWasChanged(t *testing.T) {
 	w := setup(t)
 	r := w.proven(t, registrytest.Build{})
 	e := r.Engines[0]
-	failed := w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail))
-	saw := w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass))
-	healed := w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, saw)
+	failed := w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictFail))
+	saw := w.Seeing(t, registrytest.Report(r, e, evidence.VerdictPass))
+	healed := w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, saw)
 	w.faults(t)
 	row := func(d registry.Digest) int64 {
 		records, err := w.db.Recorded(t.Context(), r.Model, []registry.Digest{d})
@@ -138,7 +140,7 @@ func TestOrderThatWasChanged(t *testing.T) {
 		}
 		w.faults(t)
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); err != nil {
 		t.Errorf("promote after it was accepted: %v", err)
 	}
 }
@@ -154,7 +156,7 @@ func TestWhatBreaksOffIsNoFault(t *testing.T) {
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	for at := 1; ; at++ {
 		f.reset(at, at%2 == 0)
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 		f.reset(0, false)
 		w.faults(t)
 		if err == nil {

@@ -6,12 +6,15 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // HistoryFaults compares the history with every head, with every tagged release of an
 // environment and its evidence, with the catalog's list of evidence, and with restriction lists and
 // trust bundles.
-func (s *Service) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
+func (s *Service) HistoryFaults(ctx context.Context) ([]history.HistoryFault, error) {
 	faults, err := s.compare(ctx, s.everMoved, s.faultsOf)
 	if err != nil {
 		return nil, err
@@ -23,7 +26,7 @@ func (s *Service) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, e
 // HeadFaults is HistoryFaults without evidence other than the summaries of heads, and without
 // restriction lists and trust bundles that are not the newest. It costs a few reads per model and one
 // read of the history.
-func (s *Service) HeadFaults(ctx context.Context) ([]registry.HistoryFault, error) {
+func (s *Service) HeadFaults(ctx context.Context) ([]history.HistoryFault, error) {
 	faults, err := s.compare(ctx, s.withHeads, s.headFaultsOf)
 	if err != nil {
 		return nil, err
@@ -35,13 +38,13 @@ func (s *Service) HeadFaults(ctx context.Context) ([]registry.HistoryFault, erro
 func (s *Service) compare(
 	ctx context.Context,
 	list func(context.Context) ([]modelPlace, error),
-	faultsOf func(context.Context, modelPlace) ([]registry.HistoryFault, error),
-) ([]registry.HistoryFault, error) {
+	faultsOf func(context.Context, modelPlace) ([]history.HistoryFault, error),
+) ([]history.HistoryFault, error) {
 	places, err := list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var faults []registry.HistoryFault
+	var faults []history.HistoryFault
 	for _, p := range places {
 		found, err := faultsOf(ctx, p)
 		if err != nil {
@@ -83,17 +86,17 @@ func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error
 	if err != nil {
 		return err
 	}
-	misplaced := slices.ContainsFunc(records, func(f registry.HistoryFault) bool { return f.Environment == p.environment })
+	misplaced := slices.ContainsFunc(records, func(f history.HistoryFault) bool { return f.Environment == p.environment })
 	if len(faults) == 0 && !misplaced {
 		return registry.Errorf(registry.CodeInvalid,
 			"the history of %s in %s has no faults: nothing to accept", p.model, p.environment)
 	}
-	event := registry.Event{Time: s.Now(), Kind: registry.EventAccept, Environment: p.environment, Model: p.model,
+	event := history.Event{Time: s.Now(), Kind: history.EventAccept, Environment: p.environment, Model: p.model,
 		Version: standing.Head.Version, Release: standing.Head.Release, Reason: reason}
 	for _, f := range faults {
 		event.Evidence = append(event.Evidence, f.Manifests...)
 	}
-	return s.apply(ctx, registry.Change{Event: event, DecisionBasis: &registry.DecisionBasis{ModelState: standing}})
+	return s.apply(ctx, storage.Change{Event: event, DecisionBasis: &history.DecisionBasis{ModelState: standing}})
 }
 
 // modelPlace is a model in an environment.
@@ -126,8 +129,8 @@ func (s *Service) everMoved(ctx context.Context) ([]modelPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range []registry.EventKind{registry.EventPublish, registry.EventPromote} {
-		for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Kind: kind}) {
+	for _, kind := range []history.EventKind{history.EventPublish, history.EventPromote} {
+		for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: kind}) {
 			if err != nil {
 				return nil, err
 			}
@@ -149,7 +152,7 @@ func unique[T comparable](all []T) []T {
 
 // faultsOf compares the history with a head and all content of its environment. If the tags are
 // on another registry, evidence may also be about a release of the environment before.
-func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
+func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
 	return s.faults(ctx, p, func(a *audit) error {
 		if err := a.addTagged(ctx); err != nil {
 			return err
@@ -166,7 +169,7 @@ func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]registry.Histor
 }
 
 // headFaultsOf compares the history with a head, its summaries and its tags.
-func (s *Service) headFaultsOf(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
+func (s *Service) headFaultsOf(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
 	return s.faults(ctx, p, func(a *audit) error {
 		if !a.environment.Protected() {
 			return nil
@@ -187,7 +190,7 @@ func (s *Service) faults(
 	ctx context.Context,
 	p modelPlace,
 	gather func(*audit) error,
-) ([]registry.HistoryFault, error) {
+) ([]history.HistoryFault, error) {
 	standing, err := s.Catalog.ModelState(ctx, p.environment, p.model)
 	if err != nil {
 		return nil, err
@@ -196,7 +199,7 @@ func (s *Service) faults(
 	if err != nil {
 		return nil, err
 	}
-	var faults []registry.HistoryFault
+	var faults []history.HistoryFault
 	if fault != nil {
 		faults = append(faults, *fault)
 	}
@@ -217,16 +220,16 @@ func (s *Service) faults(
 }
 
 // headFault compares the history with a head.
-func (s *Service) headFault(ctx context.Context, standing registry.ModelState) (*registry.HistoryFault, error) {
-	return standing.CheckHead(s.Catalog.History(ctx, registry.HistoryQuery{
+func (s *Service) headFault(ctx context.Context, standing history.ModelState) (*history.HistoryFault, error) {
+	return standing.CheckHead(s.Catalog.History(ctx, history.HistoryQuery{
 		Environment: standing.Environment, Model: standing.Model, Before: standing.Seq + 1, Descending: true}))
 }
 
 // tagged lists the tagged releases of an environment.
-func (s *Service) tagged(ctx context.Context, environment, model string) ([]registry.TaggedRelease, error) {
-	var releases []registry.TaggedRelease
+func (s *Service) tagged(ctx context.Context, environment, model string) ([]storage.TaggedRelease, error) {
+	var releases []storage.TaggedRelease
 	for after := ""; ; {
-		page, err := s.Releases(ctx, environment, model, after, registry.MaxPage)
+		page, err := s.Releases(ctx, environment, model, after, storage.MaxPage)
 		if err != nil {
 			return nil, err
 		}
@@ -240,7 +243,7 @@ func (s *Service) tagged(ctx context.Context, environment, model string) ([]regi
 // unexplained refuses a promotion if the history does not explain one of these: the head or
 // tags of the destination, the evidence about the release or that head, or the catalog's order
 // of evidence about the release.
-func (s *Service) unexplained(ctx context.Context, m move, here, there []registry.Claim) error {
+func (s *Service) unexplained(ctx context.Context, m move, here, there []evidence.Claim) error {
 	fault, err := s.headFault(ctx, m.basis.ModelState)
 	if err != nil {
 		return err

@@ -8,8 +8,12 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // faults wants as many faults as there are texts, each in its own.
@@ -57,17 +61,17 @@ func TestDeletedRowsStopPromotions(t *testing.T) {
 	}
 	third := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"}) // and staging is where the history puts it again
 	for _, dry := range []bool{true, false} {
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: dry}); registry.ExitCode(err) != 5 ||
+		if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, DryRun: dry}); registry.ExitCode(err) != 5 ||
 			!strings.Contains(err.Error(), prod) || len(registry.Hints(err)) == 0 {
 			t.Errorf("promote: error %v, want CodeTrust that says what is missing", err)
 		}
 	}
-	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+	if answer, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod",
 		Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != second.Digest {
 		t.Errorf("resolve gives %+v, error %v, want the head", answer, err)
 	}
 	again := w.proven(t, registrytest.Build{Model: "other", Version: "1.1.0", Salt: "d"})
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "other"}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: "other"}); err != nil {
 		t.Errorf("promote another model from %s to %s: %v", other.Tag(), again.Tag(), err)
 	}
 	if err := w.AcceptHistory(t.Context(), "prod", registrytest.Model, " "); registry.CodeOf(err) != registry.CodeInvalid {
@@ -78,15 +82,15 @@ func TestDeletedRowsStopPromotions(t *testing.T) {
 	if err := w.AcceptHistory(t.Context(), "prod", registrytest.Model, "again"); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("accept what is explained: error %v, want CodeInvalid", err)
 	}
-	events, err := w.History(t.Context(), registry.HistoryQuery{Environment: "prod", Kind: registry.EventAccept})
+	events, err := w.History(t.Context(), history.HistoryQuery{Environment: "prod", Kind: history.EventAccept})
 	if err != nil || len(events) != 1 || events[0].Reason != "the disk was full" ||
 		events[0].Release != second.Digest || !slices.Contains(events[0].Evidence, second.Digest) {
 		t.Errorf("history has %+v, error %v, want one row that names the head and what was not explained", events, err)
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != third.Digest {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != third.Digest {
 		t.Errorf("promote after it was accepted: error %v", err)
 	}
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod",
 		Model: registrytest.Model, Version: first.Version, Reason: "x"}); err != nil {
 		t.Errorf("roll back to what the history knows: %v", err)
 	}
@@ -101,8 +105,8 @@ func TestRestoredCatalogFindsNewerSummaries(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	backup := w.db.Clone()
-	w.AttachTo(t, "staging", second, second.Digest, registry.PredicateApproval, approved()) // what the summary names
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	w.AttachTo(t, "staging", second, second.Digest, evidence.PredicateApproval, approved()) // what the summary names
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	must(t, err)
 	w.faults(t)
 
@@ -114,17 +118,17 @@ func TestRestoredCatalogFindsNewerSummaries(t *testing.T) {
 	if cheap, err := w.service.HeadFaults(t.Context()); err != nil || len(cheap) != 1 {
 		t.Errorf("heads alone: %+v, error %v, want the same", cheap, err)
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 ||
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.ExitCode(err) != 5 ||
 		!strings.Contains(err.Error(), "history has no such event") {
 		t.Errorf("promote what was promoted after the backup: error %v, want CodeTrust", err)
 	}
-	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+	if answer, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod",
 		Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != first.Digest {
 		t.Errorf("resolve gives %+v, error %v, want the head of the backup", answer, err)
 	}
 	must(t, w.AcceptHistory(t.Context(), "prod", registrytest.Model, "restored from Tuesday's backup"))
 	w.faults(t)
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil ||
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil ||
 		w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) {
 		t.Errorf("promote after it was accepted: error %v, head %+v", err, w.head(t))
 	}
@@ -140,7 +144,7 @@ func TestRestoredCatalogFindsNewerSummariesOfItsHead(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	backup := w.db.Clone()
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: first.Version, Downgrade: true})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: first.Version, Downgrade: true})
 	must(t, err)
 
 	w.use(t, backup)
@@ -150,7 +154,7 @@ func TestRestoredCatalogFindsNewerSummariesOfItsHead(t *testing.T) {
 		t.Errorf("the head is %+v, want that of the backup", w.head(t))
 	}
 	must(t, w.AcceptHistory(t.Context(), "prod", registrytest.Model, "restored from Tuesday's backup"))
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != next.Digest {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != next.Digest {
 		t.Errorf("promote after it was accepted: error %v, head %+v", err, w.head(t))
 	}
 }
@@ -164,21 +168,21 @@ func TestPromoteAgainAfterAnotherBegan(t *testing.T) {
 	works := w.config.Catalog
 	w.config.Catalog = fullCatalog{works}
 	w.serve(t)
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); !errors.Is(err, errInjected) {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); !errors.Is(err, errInjected) {
 		t.Fatalf("promote: error %v, want that the catalog is full", err)
 	}
 	w.config.Catalog = works
 	w.serve(t)
 	other := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	must(t, w.db.Begin(t.Context(), registry.Intent{Environment: "prod", Model: other.Model, From: "staging", Release: other.Digest}))
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, Ref: r.Version}); err != nil || w.head(t).Release != r.Digest {
+	must(t, w.db.Begin(t.Context(), history.Intent{Environment: "prod", Model: other.Model, From: "staging", Release: other.Digest}))
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model, Ref: r.Version}); err != nil || w.head(t).Release != r.Digest {
 		t.Errorf("promote again: error %v, head %+v; want %s", err, w.head(t), r.Tag())
 	}
 }
 
 // fullCatalog records nothing.
-type fullCatalog struct{ registry.Catalog }
+type fullCatalog struct{ storage.Catalog }
 
-func (fullCatalog) Apply(context.Context, registry.Change) (registry.Event, error) {
-	return registry.Event{}, errInjected
+func (fullCatalog) Apply(context.Context, storage.Change) (history.Event, error) {
+	return history.Event{}, errInjected
 }

@@ -7,23 +7,25 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // recordFaults compares the catalog's list of evidence with the history, for one model or for
 // all. The order in the list decides which report wins. It returns one fault per model and
 // environment.
-func (s *Service) recordFaults(ctx context.Context, model string) ([]registry.HistoryFault, error) {
-	first := make(map[string]registry.NamedFirst)
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: model}) {
+func (s *Service) recordFaults(ctx context.Context, model string) ([]history.HistoryFault, error) {
+	first := make(map[string]history.NamedFirst)
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: model}) {
 		if err != nil {
 			return nil, err
 		}
 		if first[e.Model] == nil {
-			first[e.Model] = make(registry.NamedFirst)
+			first[e.Model] = make(history.NamedFirst)
 		}
 		first[e.Model].Read(e)
 	}
-	var faults []registry.HistoryFault
+	var faults []history.HistoryFault
 	for _, model := range slices.Sorted(maps.Keys(first)) {
 		records, err := s.Records.Recorded(ctx, model, slices.Collect(maps.Keys(first[model])))
 		if err != nil {
@@ -36,18 +38,18 @@ func (s *Service) recordFaults(ctx context.Context, model string) ([]registry.Hi
 
 // misplaced refuses a promotion for which the catalog's order of evidence differs from the
 // history up to its basis.
-func (s *Service) misplaced(ctx context.Context, m move, claims []registry.Claim) error {
-	all := make(registry.NamedFirst)
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: m.release.Model, Before: m.basis.Seq + 1}) {
+func (s *Service) misplaced(ctx context.Context, m move, claims []evidence.Claim) error {
+	all := make(history.NamedFirst)
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: m.release.Model, Before: m.basis.Seq + 1}) {
 		if err != nil {
 			return err
 		}
 		all.Read(e)
 	}
-	first, records := make(registry.NamedFirst), make(map[registry.Digest]registry.Record)
+	first, records := make(history.NamedFirst), make(map[registry.Digest]history.Record)
 	for _, c := range claims {
 		if in, ok := all[c.Bundle]; ok {
-			first[c.Bundle], records[c.Bundle] = in, registry.Record{Seq: c.Recorded}
+			first[c.Bundle], records[c.Bundle] = in, history.Record{Seq: c.Recorded}
 		}
 	}
 	var faults []error

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // SetHold stops promotions from moving a head. A head that is already held gets the new reason;
@@ -29,13 +32,13 @@ func (s *Service) SetHold(ctx context.Context, environment, model, reason string
 		if standing.Head.Release == "" {
 			return registry.Errorf(registry.CodeNotFound, "%s has no head in %s", model, environment)
 		}
-		return s.hold(ctx, standing, registry.EventHoldSet, reason, reason)
+		return s.hold(ctx, standing, history.EventHoldSet, reason, reason)
 	})
 }
 
 // ReleaseHold lets promotions move a held head again. It fails if another request replaced the
 // hold meanwhile, or before it the one that the caller saw.
-func (s *Service) ReleaseHold(ctx context.Context, req registry.HoldRelease) error {
+func (s *Service) ReleaseHold(ctx context.Context, req api.HoldRelease) error {
 	head, err := s.existingHead(ctx, req.Environment, req.Model)
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func (s *Service) ReleaseHold(ctx context.Context, req registry.HoldRelease) err
 		if standing.Head.Release != head.Release || standing.Head.Hold != head.Hold {
 			return elsewhere(head, standing.Head)
 		}
-		return s.hold(ctx, standing, registry.EventHoldRelease, "", req.Reason)
+		return s.hold(ctx, standing, history.EventHoldRelease, "", req.Reason)
 	})
 }
 
@@ -76,17 +79,17 @@ func checkReason(verb, why, reason string) error {
 // hold sets or clears the hold of a head.
 func (s *Service) hold(
 	ctx context.Context,
-	standing registry.ModelState,
-	kind registry.EventKind,
+	standing history.ModelState,
+	kind history.EventKind,
 	hold, reason string,
 ) error {
 	head := standing.Head
-	basis := registry.DecisionBasis{ModelState: standing}
-	err := s.apply(ctx, registry.Change{
-		Event: registry.Event{Time: s.Now(), Kind: kind, Environment: standing.Environment, Model: standing.Model,
+	basis := history.DecisionBasis{ModelState: standing}
+	err := s.apply(ctx, storage.Change{
+		Event: history.Event{Time: s.Now(), Kind: kind, Environment: standing.Environment, Model: standing.Model,
 			Version: head.Version, Release: head.Release, Previous: head.Release, Reason: reason},
 		DecisionBasis: &basis,
-		Move:          &registry.HeadMove{Hold: hold},
+		Move:          &storage.HeadMove{Hold: hold},
 	})
 	return err
 }

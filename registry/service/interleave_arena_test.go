@@ -9,9 +9,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -19,7 +23,7 @@ import (
 // arena is a registry in memory on which operations are interleaved, each by a service of its
 // own, as by replicas.
 type arena struct {
-	environments registry.Environments
+	environments policy.Environments
 	keys         *registrytest.Keys
 	known        *known
 	names        *names
@@ -45,7 +49,7 @@ type arena struct {
 // names is what people call the things of an arena.
 type names struct {
 	versions map[registry.Digest]string
-	releases map[string]registry.Release // by version
+	releases map[string]artifact.Release // by version
 	facts    map[string]fact             // evidence that operations attach, by name
 	bundles  map[registry.Digest]string  // the manifests of facts, when they are attached
 }
@@ -55,13 +59,13 @@ func newArena(elsewhere string, chain ...string) *arena {
 	a := &arena{
 		db: mem.New(), blobs: mem.NewBlobs(), far: mem.New(), farBlobs: mem.NewBlobs(), known: newKnown(),
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), environments: registrytest.Chain(),
-		names: &names{make(map[registry.Digest]string), make(map[string]registry.Release), make(map[string]fact), make(map[registry.Digest]string)},
+		names: &names{make(map[registry.Digest]string), make(map[string]artifact.Release), make(map[string]fact), make(map[registry.Digest]string)},
 	}
 	a.environments.List = nil
 	for i, name := range chain {
-		e := registry.Environment{Name: name}
+		e := policy.Environment{Name: name}
 		if i > 0 {
-			e.From, e.Require = chain[i-1], []string{registry.RequireSignature, registry.RequireParity}
+			e.From, e.Require = chain[i-1], []string{policy.RequireSignature, policy.RequireParity}
 		}
 		if name == elsewhere {
 			e.Registry = host
@@ -117,9 +121,9 @@ func (a *arena) replica(t testing.TB, id int) *service.Service {
 	store, now := a.store(), a.now.Add(time.Duration(id)*time.Millisecond)
 	config := service.Config{
 		Environments: a.environments, Catalog: tracedCatalog{a.db}, Records: tracedCatalog{a.db}, Listing: a.db, Intents: tracedCatalog{a.db},
-		Inspect: func(context.Context, registry.Located) error { return nil },
+		Inspect: func(context.Context, policy.Located) error { return nil },
 		Content: tracedContent{store, a}, Mirror: tracedMirror{store}, Verify: a.known.verify(a.keys.Verify), Sign: a.keys.Sign,
-		Tool: registry.ToolIdentity{Name: "mlpromote", Version: fmt.Sprint("0.0.", id)},
+		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: fmt.Sprint("0.0.", id)},
 		Now:  func() time.Time { now = now.Add(time.Second); return now },
 	}
 	if a.fine {
@@ -151,16 +155,16 @@ func (a *arena) collector(t testing.TB) *gc.Collector {
 }
 
 // build makes a proven release and publishes it.
-func (a *arena) build(t testing.TB, version string) registry.Release {
+func (a *arena) build(t testing.TB, version string) artifact.Release {
 	t.Helper()
 	store := a.store()
 	on := registrytest.Registry{Interface: a.replica(t, 0), Parts: store, Keys: a.keys}
-	r := on.Build(t, registrytest.Build{Version: version, Salt: version, Engines: []registry.Engine{registrytest.MakeEngine("v3", "int8")}})
+	r := on.Build(t, registrytest.Build{Version: version, Salt: version, Engines: []artifact.Engine{registrytest.MakeEngine("v3", "int8")}})
 	e := r.Engines[0]
 	for _, subject := range []registry.Digest{r.Digest, e.Digest} {
-		on.AttachTo(t, "staging", r, subject, registry.PredicateSign, struct{}{})
+		on.AttachTo(t, "staging", r, subject, evidence.PredicateSign, struct{}{})
 	}
-	on.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, registrytest.Report(r, e, registry.VerdictPass))
+	on.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictPass))
 	a.names.versions[r.Digest], a.names.releases[version] = version, r
 	return r
 }
@@ -170,17 +174,17 @@ func (a *arena) sign(t testing.TB, name string, f fact) {
 	t.Helper()
 	r := a.names.releases[f.version]
 	on := registrytest.Registry{Interface: a.replica(t, 0), Keys: a.keys}
-	key, subject, kind := "approver", r.Digest, registry.PredicateQuarantine
-	var predicate any = registry.Quarantine{Reason: name, IssuedOn: a.now}
+	key, subject, kind := "approver", r.Digest, evidence.PredicateQuarantine
+	var predicate any = evidence.Quarantine{Reason: name, IssuedOn: a.now}
 	switch f.kind {
 	case factLift:
-		predicate = registry.Quarantine{Reason: name, IssuedOn: a.now, Lifts: []registry.Digest{a.names.facts[f.ends].bundle}}
+		predicate = evidence.Quarantine{Reason: name, IssuedOn: a.now, Lifts: []registry.Digest{a.names.facts[f.ends].bundle}}
 	case factFail:
-		key, subject, kind = "verifier", r.Engines[0].Digest, registry.PredicateParity
-		predicate = registrytest.Report(r, r.Engines[0], registry.VerdictFail)
+		key, subject, kind = "verifier", r.Engines[0].Digest, evidence.PredicateParity
+		predicate = registrytest.Report(r, r.Engines[0], evidence.VerdictFail)
 	case factPass:
-		key, subject, kind = "verifier", r.Engines[0].Digest, registry.PredicateParity
-		predicate = on.Seeing(t, registrytest.Report(r, r.Engines[0], registry.VerdictPass))
+		key, subject, kind = "verifier", r.Engines[0].Digest, evidence.PredicateParity
+		predicate = on.Seeing(t, registrytest.Report(r, r.Engines[0], evidence.VerdictPass))
 	}
 	f.subject, f.signed = subject, on.Bundle(t, key, kind, predicate, subject)
 	f.bundle = a.manifestOf(t, f)
@@ -191,7 +195,7 @@ func (a *arena) sign(t testing.TB, name string, f fact) {
 func (a *arena) manifestOf(t testing.TB, f fact) registry.Digest {
 	t.Helper()
 	elsewhere := a.copy()
-	d, err := elsewhere.replica(t, 0).Attach(t.Context(), registry.Attachment{
+	d, err := elsewhere.replica(t, 0).Attach(t.Context(), api.Attachment{
 		Environment: "staging", Model: registrytest.Model, Release: a.names.releases[f.version].Digest, Subject: f.subject, Bundle: f.signed})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // tracedCatalog is catalog, records and intents of which every call is a step of a strand.
@@ -21,7 +23,7 @@ const (
 	clockSpace    = "clock"
 )
 
-func (c tracedCatalog) Head(ctx context.Context, environment, model string) (h registry.Head, err error) {
+func (c tracedCatalog) Head(ctx context.Context, environment, model string) (h history.Head, err error) {
 	s := strandOf(ctx)
 	s.step("Head "+environment, func() {
 		s.read(headSpace, environment)
@@ -30,7 +32,7 @@ func (c tracedCatalog) Head(ctx context.Context, environment, model string) (h r
 	return h, err
 }
 
-func (c tracedCatalog) Heads(ctx context.Context, environment, model string) (hs []registry.Head, err error) {
+func (c tracedCatalog) Heads(ctx context.Context, environment, model string) (hs []history.Head, err error) {
 	s := strandOf(ctx)
 	s.step("Heads", func() {
 		s.read(headSpace, environment)
@@ -39,7 +41,7 @@ func (c tracedCatalog) Heads(ctx context.Context, environment, model string) (hs
 	return hs, err
 }
 
-func (c tracedCatalog) ModelState(ctx context.Context, environment, model string) (at registry.ModelState, err error) {
+func (c tracedCatalog) ModelState(ctx context.Context, environment, model string) (at history.ModelState, err error) {
 	s := strandOf(ctx)
 	s.step("ModelState "+environment, func() {
 		s.read(headSpace, environment)
@@ -49,7 +51,7 @@ func (c tracedCatalog) ModelState(ctx context.Context, environment, model string
 	return at, err
 }
 
-func (c tracedCatalog) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+func (c tracedCatalog) History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
 	s := strandOf(ctx)
 	return inOneStep(s, "History", func() {
 		if q.Environment == "" || q.Kind == "" {
@@ -83,7 +85,7 @@ func inOneStep[T any](s *strand, name string, note func(), seq iter.Seq2[T, erro
 	}
 }
 
-func (c tracedCatalog) Apply(ctx context.Context, change registry.Change) (e registry.Event, err error) {
+func (c tracedCatalog) Apply(ctx context.Context, change storage.Change) (e history.Event, err error) {
 	s := strandOf(ctx)
 	s.step("Apply "+string(change.Event.Kind)+" "+change.Event.Environment, func() {
 		s.read(headSpace, change.Event.Environment)
@@ -92,10 +94,10 @@ func (c tracedCatalog) Apply(ctx context.Context, change registry.Change) (e reg
 			s.read("tags "+t.Repository, t.Tag)
 		}
 		for _, m := range change.Adds {
-			putRecord(s, c.DB, m.Repository, registry.GCRecordKey{Digest: m.Manifest.Digest, Manifest: true})
+			putRecord(s, c.DB, m.Repository, storage.GCRecordKey{Digest: m.Manifest.Digest, Manifest: true})
 		}
 		for _, m := range change.Needs {
-			touchRecord(s, c.DB, m.Repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
+			touchRecord(s, c.DB, m.Repository, storage.GCRecordKey{Digest: m.Digest, Manifest: true})
 		}
 		if e, err = c.DB.Apply(ctx, change); err == nil {
 			noteChange(s, change)
@@ -105,7 +107,7 @@ func (c tracedCatalog) Apply(ctx context.Context, change registry.Change) (e reg
 }
 
 // noteChange notes what a change wrote.
-func noteChange(s *strand, c registry.Change) {
+func noteChange(s *strand, c storage.Change) {
 	s.write(historySpace, c.Event.Environment+" "+string(c.Event.Kind))
 	for _, d := range c.Event.Evidence {
 		s.write(recordedSpace, string(d))
@@ -124,7 +126,7 @@ func noteChange(s *strand, c registry.Change) {
 	}
 }
 
-func (c tracedCatalog) Recorded(ctx context.Context, model string, bundles []registry.Digest) (found map[registry.Digest]registry.Record, err error) {
+func (c tracedCatalog) Recorded(ctx context.Context, model string, bundles []registry.Digest) (found map[registry.Digest]history.Record, err error) {
 	s := strandOf(ctx)
 	s.step("Recorded", func() {
 		for _, d := range bundles {
@@ -135,7 +137,7 @@ func (c tracedCatalog) Recorded(ctx context.Context, model string, bundles []reg
 	return found, err
 }
 
-func (c tracedCatalog) Begin(ctx context.Context, i registry.Intent) (err error) {
+func (c tracedCatalog) Begin(ctx context.Context, i history.Intent) (err error) {
 	s := strandOf(ctx)
 	s.step("Begin "+i.Environment, func() {
 		s.write(intentSpace, i.Environment)
@@ -144,7 +146,7 @@ func (c tracedCatalog) Begin(ctx context.Context, i registry.Intent) (err error)
 	return err
 }
 
-func (c tracedCatalog) Pending(ctx context.Context) (all []registry.Intent, err error) {
+func (c tracedCatalog) Pending(ctx context.Context) (all []history.Intent, err error) {
 	s := strandOf(ctx)
 	s.step("Pending", func() {
 		s.read(intentSpace, "")
@@ -157,7 +159,7 @@ func (c tracedCatalog) End(ctx context.Context, environment, model string, relea
 	return c.forget(ctx, "End", environment, func() error { return c.DB.End(ctx, environment, model, release) })
 }
 
-func (c tracedCatalog) Abandon(ctx context.Context, i registry.Intent) (err error) {
+func (c tracedCatalog) Abandon(ctx context.Context, i history.Intent) (err error) {
 	return c.forget(ctx, "Abandon", i.Environment, func() error { return c.DB.Abandon(ctx, i) })
 }
 

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // verdict looks at the end of a schedule: what the operations answered and left must be what
@@ -121,8 +123,8 @@ func (a *arena) observe() *model {
 	for _, h := range heads {
 		m.heads[h.Environment] = modelHead{a.names.versions[h.Release], h.Hold}
 	}
-	for e := range a.db.History(ctx, registry.HistoryQuery{}) {
-		if e.Kind != registry.EventAttach {
+	for e := range a.db.History(ctx, history.HistoryQuery{}) {
+		if e.Kind != history.EventAttach {
 			m.note(e.Environment, string(e.Kind), a.names.versions[e.Release], a.names.versions[e.Previous], e.Reason)
 		}
 	}
@@ -132,7 +134,7 @@ func (a *arena) observe() *model {
 			names = a.far
 		}
 		for name, f := range a.names.facts {
-			if _, ok := names.Record(registry.Repository(e.Name, registrytest.Model), registry.GCRecordKey{Digest: f.bundle, Manifest: true}); ok {
+			if _, ok := names.Record(registry.Repository(e.Name, registrytest.Model), storage.GCRecordKey{Digest: f.bundle, Manifest: true}); ok {
 				add(m.claims, e.Name, name)
 			}
 		}

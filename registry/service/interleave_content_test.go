@@ -8,19 +8,21 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // touchRecord notes that a call asked for a record, which unmarks it.
-func touchRecord(s *strand, db *mem.DB, repository string, key registry.GCRecordKey) {
+func touchRecord(s *strand, db *mem.DB, repository string, key storage.GCRecordKey) {
 	if s != nil {
 		h, _ := db.Record(repository, key)
 		s.readOrWrite("records "+repository, recordItem(key), !h.Marked.IsZero())
 	}
 }
 
-func recordItem(key registry.GCRecordKey) string {
+func recordItem(key storage.GCRecordKey) string {
 	if key.Manifest {
 		return "manifest " + string(key.Digest)
 	}
@@ -28,7 +30,7 @@ func recordItem(key registry.GCRecordKey) string {
 }
 
 // putRecord notes that a call put a record.
-func putRecord(s *strand, db *mem.DB, repository string, key registry.GCRecordKey) {
+func putRecord(s *strand, db *mem.DB, repository string, key storage.GCRecordKey) {
 	if s == nil {
 		return
 	}
@@ -46,7 +48,7 @@ type tracedRefs struct{ *mem.DB }
 func (r tracedRefs) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) (err error) {
 	s := strandOf(ctx)
 	s.step("AddBlob "+repository, func() {
-		putRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d})
+		putRecord(s, r.DB, repository, storage.GCRecordKey{Digest: d})
 		err = r.DB.AddBlob(ctx, repository, d, size)
 	})
 	return err
@@ -55,17 +57,17 @@ func (r tracedRefs) AddBlob(ctx context.Context, repository string, d registry.D
 func (r tracedRefs) Blob(ctx context.Context, repository string, d registry.Digest) (size int64, err error) {
 	s := strandOf(ctx)
 	s.step("Blob "+repository, func() {
-		touchRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d})
+		touchRecord(s, r.DB, repository, storage.GCRecordKey{Digest: d})
 		size, err = r.DB.Blob(ctx, repository, d)
 	})
 	return size, err
 }
 
-func (r tracedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) (err error) {
+func (r tracedRefs) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) (err error) {
 	s := strandOf(ctx)
 	s.step("PutManifest "+repository, func() {
-		_, there := r.DB.Record(repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
-		putRecord(s, r.DB, repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
+		_, there := r.DB.Record(repository, storage.GCRecordKey{Digest: m.Digest, Manifest: true})
+		putRecord(s, r.DB, repository, storage.GCRecordKey{Digest: m.Digest, Manifest: true})
 		if m.Derived.Subject != "" && s != nil {
 			s.readOrWrite("referrers "+repository, string(m.Derived.Subject), !there)
 		}
@@ -77,10 +79,10 @@ func (r tracedRefs) PutManifest(ctx context.Context, repository string, m regist
 	return err
 }
 
-func (r tracedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (m registry.Manifest, err error) {
+func (r tracedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (m storage.Manifest, err error) {
 	s := strandOf(ctx)
 	s.step("Manifest "+repository, func() {
-		touchRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d, Manifest: true})
+		touchRecord(s, r.DB, repository, storage.GCRecordKey{Digest: d, Manifest: true})
 		m, err = r.DB.Manifest(ctx, repository, d)
 	})
 	return m, err
@@ -88,7 +90,7 @@ func (r tracedRefs) Manifest(ctx context.Context, repository string, d registry.
 
 func (r tracedRefs) Referrers(
 	ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest,
-) (found []registry.Manifest, err error) {
+) (found []storage.Manifest, err error) {
 	s := strandOf(ctx)
 	s.step("Referrers "+repository, func() {
 		s.read("referrers "+repository, string(d))
@@ -113,7 +115,7 @@ func (r tracedRefs) SetTag(ctx context.Context, repository, tag string, d regist
 			have, _ := r.DB.Tag(ctx, repository, tag)
 			s.readOrWrite("tags "+repository, tag, have != d)
 		}
-		touchRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d, Manifest: true})
+		touchRecord(s, r.DB, repository, storage.GCRecordKey{Digest: d, Manifest: true})
 		err = r.DB.SetTag(ctx, repository, tag, d)
 	})
 	return err
@@ -126,7 +128,7 @@ type tracedMirror struct{ service.Mirror }
 
 // tagStep makes a call about a tag.
 func tagStep(ctx context.Context, name, tag string, do func()) {
-	if tag != registry.HeadTag {
+	if tag != artifact.HeadTag {
 		strandOf(ctx).unseen(do)
 		return
 	}
@@ -165,7 +167,7 @@ func (b tracedBlobs) has(ctx context.Context, d registry.Digest) bool {
 	return err == nil
 }
 
-func (b tracedBlobs) Open(ctx context.Context, d registry.Digest) (blob registry.Blob, size int64, err error) {
+func (b tracedBlobs) Open(ctx context.Context, d registry.Digest) (blob storage.Blob, size int64, err error) {
 	s := strandOf(ctx)
 	s.step("Open", func() {
 		s.read("bytes", string(d))

@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // garbageSpace is the bytes that are marked, by digest.
@@ -28,7 +29,7 @@ func (g tracedGarbage) Repositories(ctx context.Context) (names []string, err er
 	return names, err
 }
 
-func (g tracedGarbage) Records(ctx context.Context, repository string) (held []registry.GCRecord, err error) {
+func (g tracedGarbage) Records(ctx context.Context, repository string) (held []storage.GCRecord, err error) {
 	s := strandOf(ctx)
 	s.step("Holdings "+repository, func() {
 		s.read("records "+repository, "")
@@ -39,12 +40,12 @@ func (g tracedGarbage) Records(ctx context.Context, repository string) (held []r
 }
 
 func (g tracedGarbage) UpdateRecords(ctx context.Context, repository string,
-	decide func([]registry.GCRecord) (registry.GCChanges, error)) (err error) {
+	decide func([]storage.GCRecord) (storage.GCChanges, error)) (err error) {
 	s := strandOf(ctx)
 	s.step("Settle "+repository, func() {
 		s.read("records "+repository, "")
 		s.read("tags "+repository, "")
-		err = g.DB.UpdateRecords(ctx, repository, func(held []registry.GCRecord) (registry.GCChanges, error) {
+		err = g.DB.UpdateRecords(ctx, repository, func(held []storage.GCRecord) (storage.GCChanges, error) {
 			settled, err := decide(held)
 			s.noteSettled(repository, settled)
 			return settled, err
@@ -54,11 +55,11 @@ func (g tracedGarbage) UpdateRecords(ctx context.Context, repository string,
 }
 
 // noteSettled notes what a settlement changes.
-func (s *strand) noteSettled(repository string, settled registry.GCChanges) {
+func (s *strand) noteSettled(repository string, settled storage.GCChanges) {
 	if s == nil {
 		return
 	}
-	for _, keys := range [][]registry.GCRecordKey{settled.Mark, settled.Unmark, settled.Delete} {
+	for _, keys := range [][]storage.GCRecordKey{settled.Mark, settled.Unmark, settled.Delete} {
 		for _, key := range keys {
 			s.write("records "+repository, recordItem(key))
 		}
@@ -96,7 +97,7 @@ func (g tracedGarbage) Mark(ctx context.Context, at time.Time, digests []registr
 
 // Unmark waits for a removal in place of whoever asks, who would ask again and again. If nothing
 // but time ends removals, it lets the time pass.
-func (g tracedGarbage) Unmark(ctx context.Context, d registry.Digest) (r registry.Removal, err error) {
+func (g tracedGarbage) Unmark(ctx context.Context, d registry.Digest) (r storage.Removal, err error) {
 	s := strandOf(ctx)
 	over := func() bool {
 		removal, _ := g.DB.MarkedNow(d)
@@ -123,7 +124,7 @@ func (g tracedGarbage) MarkedBefore(ctx context.Context, before time.Time) iter.
 	return inOneStep(s, "Due", func() { s.read(garbageSpace, "") }, inOrder(g.DB.MarkedBefore(ctx, before)))
 }
 
-func (g tracedGarbage) BeginRemoval(ctx context.Context, r registry.RemovalRequest) (begun []registry.Digest, err error) {
+func (g tracedGarbage) BeginRemoval(ctx context.Context, r storage.RemovalRequest) (begun []registry.Digest, err error) {
 	s := strandOf(ctx)
 	s.step("BeginRemoval", func() {
 		s.read(clockSpace, "")
@@ -187,7 +188,7 @@ type tracedRemover struct {
 // Repeatable is true if deletions are requests.
 func (r tracedRemover) Repeatable() bool { return r.arena.late }
 
-func (r tracedRemover) Permit(ctx context.Context) (p registry.Permit, err error) {
+func (r tracedRemover) Permit(ctx context.Context) (p storage.Permit, err error) {
 	s := strandOf(ctx)
 	s.step("Permit", func() {
 		s.write("permits", "one")
@@ -195,7 +196,7 @@ func (r tracedRemover) Permit(ctx context.Context) (p registry.Permit, err error
 		r.arena.permits++
 		p, err = r.Blobs.Permit(ctx)
 	})
-	return tracedPermit{p, s, r.arena, r.arena.now.Add(registry.PermitTime)}, err
+	return tracedPermit{p, s, r.arena, r.arena.now.Add(storage.PermitTime)}, err
 }
 
 func (r tracedRemover) Await(ctx context.Context) (err error) {
@@ -211,7 +212,7 @@ func (r tracedRemover) Await(ctx context.Context) (err error) {
 }
 
 type tracedPermit struct {
-	registry.Permit
+	storage.Permit
 	strand *strand
 	arena  *arena
 	until  time.Time

@@ -6,15 +6,18 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // broken says which rule a registry breaks that must hold whatever was asked of it, or "".
 func (a *arena) broken(ctx context.Context) string {
 	heads := make(map[string]registry.Digest)
-	var before registry.Event
+	var before history.Event
 	told := newModel(a.names.facts, a.chain()) // the claims and holds that the history had by then
-	for e, err := range a.db.History(ctx, registry.HistoryQuery{}) {
+	for e, err := range a.db.History(ctx, history.HistoryQuery{}) {
 		if err == nil {
 			err = e.VerifyChain(before)
 		}
@@ -24,7 +27,7 @@ func (a *arena) broken(ctx context.Context) string {
 		if wrong := a.unlawful(told, e); wrong != "" {
 			return fmt.Sprintf("row %d of the history: %s", e.Seq, wrong)
 		}
-		if e.Kind != registry.EventAttach {
+		if e.Kind != history.EventAttach {
 			if heads[e.Environment] != e.Previous {
 				return fmt.Sprintf("row %d of the history moves the head of %s from where it was not", e.Seq, e.Environment)
 			}
@@ -57,13 +60,13 @@ func (a *arena) broken(ctx context.Context) string {
 }
 
 // unlawful says why an event must not come after what is told, to which it is added.
-func (a *arena) unlawful(told *model, e registry.Event) string {
+func (a *arena) unlawful(told *model, e history.Event) string {
 	version, head := a.names.versions[e.Release], told.heads[e.Environment]
 	switch e.Kind {
-	case registry.EventAttach:
+	case history.EventAttach:
 		add(told.claims, e.Environment, a.names.bundles[e.Evidence[0]])
 		return ""
-	case registry.EventPromote:
+	case history.EventPromote:
 		for _, d := range e.Evidence { // a promotion records what it rests on, if that is not recorded yet
 			add(told.claims, e.Environment, a.names.bundles[d])
 		}
@@ -73,14 +76,14 @@ func (a *arena) unlawful(told *model, e registry.Event) string {
 		if told.against(version, []string{factQuarantine, factFail}, told.from(e.Environment), e.Environment) {
 			return fmt.Sprintf("%s was promoted to %s against evidence that was recorded before", version, e.Environment)
 		}
-	case registry.EventRollback:
+	case history.EventRollback:
 		if told.against(version, []string{factQuarantine}, e.Environment) {
 			return fmt.Sprintf("%s is back at %s, which was in quarantine before", e.Environment, version)
 		}
 		head.hold = e.Reason
-	case registry.EventHoldSet:
+	case history.EventHoldSet:
 		head.hold = e.Reason
-	case registry.EventHoldRelease:
+	case history.EventHoldRelease:
 		head.hold = ""
 	}
 	told.heads[e.Environment] = modelHead{version, head.hold}
@@ -99,7 +102,7 @@ func (v verdict) lost(t testing.TB, got answer) string {
 		}
 	}
 	for d, isManifest := range got.pushed {
-		key := registry.GCRecordKey{Digest: d, Manifest: isManifest}
+		key := storage.GCRecordKey{Digest: d, Manifest: isManifest}
 		if _, _, err := v.a.blobs.Open(ctx, d); err != nil {
 			return fmt.Sprintf("the bytes of what was pushed are gone: %v", err)
 		}
@@ -136,7 +139,7 @@ func (a *arena) whole(t testing.TB) string {
 		if err != nil {
 			return fmt.Sprintf("the evidence of %s: %v", h.Environment, err)
 		}
-		if _, _, ok := registry.FindVSA(claims, r, a.environments.ResourceURI(h.Environment, h.Model)); !ok && h.Environment != "staging" {
+		if _, _, ok := policy.FindVSA(claims, r, a.environments.ResourceURI(h.Environment, h.Model)); !ok && h.Environment != "staging" {
 			return fmt.Sprintf("the head of %s, %s, has no summary", h.Environment, h.Version)
 		}
 		names := a.db

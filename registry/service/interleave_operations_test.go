@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -38,7 +39,7 @@ func said(err error, otherwise string) answer {
 }
 
 // promotion is the answer of an operation that moves a head.
-func (a *arena) promotion(p registry.Promotion, err error) answer {
+func (a *arena) promotion(p api.Promotion, err error) answer {
 	word := map[bool]string{true: "already ", false: "ok "}[p.Unchanged]
 	return said(err, word+a.names.versions[p.Release])
 }
@@ -46,7 +47,7 @@ func (a *arena) promotion(p registry.Promotion, err error) answer {
 func promote(to, version string) operation {
 	return operation{"promote " + version + " to " + to, to,
 		func(_ testing.TB, ctx context.Context, a *arena, s *service.Service) answer {
-			return a.promotion(s.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model, To: to, Ref: version, Downgrade: true}))
+			return a.promotion(s.Promote(ctx, api.PromoteRequest{Model: registrytest.Model, To: to, Ref: version, Downgrade: true}))
 		},
 		func(m *model, _ string) string { return m.promote(to, version) }}
 }
@@ -54,7 +55,7 @@ func promote(to, version string) operation {
 func rollback(environment, version, reason string) operation {
 	return operation{"roll back " + environment + " to " + version, environment,
 		func(_ testing.TB, ctx context.Context, a *arena, s *service.Service) answer {
-			return a.promotion(s.Rollback(ctx, registry.RollbackRequest{
+			return a.promotion(s.Rollback(ctx, api.RollbackRequest{
 				Environment: environment, Model: registrytest.Model, Version: version, Reason: reason}))
 		},
 		func(m *model, _ string) string { return m.rollback(environment, version, reason) }}
@@ -71,7 +72,7 @@ func setHold(environment, reason string) operation {
 func liftHold(environment string) operation {
 	return operation{"lift the hold of " + environment, environment,
 		func(_ testing.TB, ctx context.Context, _ *arena, s *service.Service) answer {
-			return said(s.ReleaseHold(ctx, registry.HoldRelease{Environment: environment, Model: registrytest.Model, Reason: "mended"}), "ok")
+			return said(s.ReleaseHold(ctx, api.HoldRelease{Environment: environment, Model: registrytest.Model, Reason: "mended"}), "ok")
 		},
 		func(m *model, _ string) string { return m.hold(environment, "hold-release", "mended") }}
 }
@@ -79,7 +80,7 @@ func liftHold(environment string) operation {
 func publish(version string) operation {
 	return operation{"publish " + version, "staging",
 		func(_ testing.TB, ctx context.Context, a *arena, s *service.Service) answer {
-			_, err := s.Publish(ctx, registry.Publication{Model: registrytest.Model, Release: a.names.releases[version].Digest})
+			_, err := s.Publish(ctx, api.Publication{Model: registrytest.Model, Release: a.names.releases[version].Digest})
 			return said(err, "ok")
 		},
 		func(m *model, _ string) string { return m.publish(version) }}
@@ -91,7 +92,7 @@ func attach(environment, name string) operation {
 	return operation{"attach " + name + " in " + environment, "",
 		func(_ testing.TB, ctx context.Context, a *arena, s *service.Service) answer {
 			f := a.names.facts[name]
-			d, err := s.Attach(ctx, registry.Attachment{Environment: environment, Model: registrytest.Model,
+			d, err := s.Attach(ctx, api.Attachment{Environment: environment, Model: registrytest.Model,
 				Release: a.names.releases[f.version].Digest, Subject: f.subject, Bundle: f.signed})
 			got := said(err, "ok")
 			got.evidence, got.at.environment = d, environment

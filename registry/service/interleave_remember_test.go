@@ -8,29 +8,32 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // tracedContent is content of which every call is one step, for operations that only meet
 // one another there. It remembers what it read once, since all schedules of a test read the
 // same; whether a repository has it is looked up each time.
 type tracedContent struct {
-	registry.Content
+	storage.Content
 	arena *arena
 }
 
 // known is what schedules that begin in the same state have read and verified.
 type known struct {
 	mu       sync.Mutex
-	claims   map[string]registry.Claim
-	releases map[registry.Digest]registry.Release
-	bundles  map[registry.Digest]registry.Bundle
-	engines  map[registry.Digest]registry.Engine
+	claims   map[string]evidence.Claim
+	releases map[registry.Digest]artifact.Release
+	bundles  map[registry.Digest]evidence.Bundle
+	engines  map[registry.Digest]artifact.Engine
 }
 
 func newKnown() *known {
 	return &known{
-		claims: make(map[string]registry.Claim), releases: make(map[registry.Digest]registry.Release),
-		bundles: make(map[registry.Digest]registry.Bundle), engines: make(map[registry.Digest]registry.Engine),
+		claims: make(map[string]evidence.Claim), releases: make(map[registry.Digest]artifact.Release),
+		bundles: make(map[registry.Digest]evidence.Bundle), engines: make(map[registry.Digest]artifact.Engine),
 	}
 }
 
@@ -48,9 +51,9 @@ func remembered[K comparable, V any](k *known, all map[K]V, key K, find func() (
 	return v, err
 }
 
-func (k *known) verify(verify registry.VerifyEvidence) registry.VerifyEvidence {
-	return func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
-		return remembered(k, k.claims, resource+"\n"+string(bundle), func() (registry.Claim, error) { return verify(ctx, bundle, resource) })
+func (k *known) verify(verify storage.VerifyEvidence) storage.VerifyEvidence {
+	return func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
+		return remembered(k, k.claims, resource+"\n"+string(bundle), func() (evidence.Claim, error) { return verify(ctx, bundle, resource) })
 	}
 }
 
@@ -61,13 +64,13 @@ func (c tracedContent) refs(repository string) tracedRefs {
 	return tracedRefs{c.arena.db}
 }
 
-func (c tracedContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
-	return func(yield func(registry.Bundle, error) bool) {
-		var all []registry.Bundle
+func (c tracedContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[evidence.Bundle, error] {
+	return func(yield func(evidence.Bundle, error) bool) {
+		var all []evidence.Bundle
 		var err error
 		strandOf(ctx).step("Evidence "+repository, func() { all, err = c.evidence(ctx, repository, subject) })
 		if err != nil {
-			yield(registry.Bundle{}, err)
+			yield(evidence.Bundle{}, err)
 			return
 		}
 		for _, b := range all {
@@ -78,32 +81,32 @@ func (c tracedContent) Evidence(ctx context.Context, repository string, subject 
 	}
 }
 
-func (c tracedContent) evidence(ctx context.Context, repository string, subject registry.Digest) ([]registry.Bundle, error) {
-	var all []registry.Bundle
-	for m, err := range registry.AllReferrers(ctx, c.refs(repository), repository, subject, "") {
+func (c tracedContent) evidence(ctx context.Context, repository string, subject registry.Digest) ([]evidence.Bundle, error) {
+	var all []evidence.Bundle
+	for m, err := range storage.AllReferrers(ctx, c.refs(repository), repository, subject, "") {
 		if err != nil {
 			return nil, err
 		}
-		b, err := remembered(c.arena.known, c.arena.known.bundles, m.Digest, func() (registry.Bundle, error) { return c.Bundle(ctx, repository, m.Digest) })
+		b, err := remembered(c.arena.known, c.arena.known.bundles, m.Digest, func() (evidence.Bundle, error) { return c.Bundle(ctx, repository, m.Digest) })
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, b)
 	}
-	slices.SortFunc(all, func(a, b registry.Bundle) int {
+	slices.SortFunc(all, func(a, b evidence.Bundle) int {
 		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Digest, b.Digest))
 	})
 	return all, nil
 }
 
 func (c tracedContent) PutEvidence(
-	ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject,
+	ctx context.Context, repository string, b evidence.Bundle, subjects []artifact.Subject,
 ) (put []registry.Digest, err error) {
 	strandOf(ctx).step("PutEvidence "+repository, func() { put, err = c.Content.PutEvidence(ctx, repository, b, subjects) })
 	return put, err
 }
 
-func (c tracedContent) Release(ctx context.Context, repository, name string) (r registry.Release, err error) {
+func (c tracedContent) Release(ctx context.Context, repository, name string) (r artifact.Release, err error) {
 	strandOf(ctx).step("Release "+repository, func() {
 		d := registry.Digest(name)
 		if registry.ValidTag(name) {
@@ -112,7 +115,7 @@ func (c tracedContent) Release(ctx context.Context, repository, name string) (r 
 			}
 		}
 		if _, err = c.refs(repository).Manifest(ctx, repository, d); err == nil {
-			r, err = remembered(c.arena.known, c.arena.known.releases, d, func() (registry.Release, error) {
+			r, err = remembered(c.arena.known, c.arena.known.releases, d, func() (artifact.Release, error) {
 				return c.Content.Release(ctx, repository, string(d))
 			})
 		}
@@ -121,20 +124,20 @@ func (c tracedContent) Release(ctx context.Context, repository, name string) (r 
 }
 
 // Rehash does not hash, since no bytes are changed here.
-func (c tracedContent) Rehash(ctx context.Context, repository string, r registry.Release) (err error) {
+func (c tracedContent) Rehash(ctx context.Context, repository string, r artifact.Release) (err error) {
 	strandOf(ctx).step("Rehash "+repository, func() { _, err = c.refs(repository).Manifest(ctx, repository, r.Digest) })
 	return err
 }
 
-func (c tracedContent) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) (err error) {
+func (c tracedContent) Copy(ctx context.Context, from, to string, r artifact.Release, evidence []registry.Digest) (err error) {
 	strandOf(ctx).step("Copy "+from+" "+to, func() { err = c.Content.Copy(ctx, from, to, r, evidence) })
 	return err
 }
 
-func (c tracedContent) Engine(ctx context.Context, repository string, d registry.Digest) (e registry.Engine, err error) {
+func (c tracedContent) Engine(ctx context.Context, repository string, d registry.Digest) (e artifact.Engine, err error) {
 	strandOf(ctx).step("Engine "+repository, func() {
 		if _, err = c.refs(repository).Manifest(ctx, repository, d); err == nil {
-			e, err = remembered(c.arena.known, c.arena.known.engines, d, func() (registry.Engine, error) { return c.Content.Engine(ctx, repository, d) })
+			e, err = remembered(c.arena.known, c.arena.known.engines, d, func() (artifact.Engine, error) { return c.Content.Engine(ctx, repository, d) })
 		}
 	})
 	return e, err

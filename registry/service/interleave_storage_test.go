@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // collectGarbage takes away what nothing needs, which changes nothing that anybody can rely on.
@@ -125,7 +126,7 @@ func pause() operation {
 			s := strandOf(ctx)
 			s.step("pause", func() {
 				s.write(clockSpace, "")
-				a.now = a.now.Add(2 * registry.RemovalTime)
+				a.now = a.now.Add(2 * storage.RemovalTime)
 			})
 			return answer{said: "ok"}
 		},

@@ -7,15 +7,18 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // unlisted is a table that cannot be read.
-type unlisted struct{ registry.NodeTypes }
+type unlisted struct{ storage.NodeTypes }
 
-func (unlisted) List(context.Context, string, int) ([]registry.Named[registry.Node], error) {
+func (unlisted) List(context.Context, string, int) ([]registry.Named[artifact.Node], error) {
 	return nil, errors.New("a file is damaged")
 }
 
@@ -23,7 +26,7 @@ func (unlisted) List(context.Context, string, int) ([]registry.Named[registry.No
 // cannot find out.
 func TestRollbackWarnsOfNodeTypes(t *testing.T) {
 	t.Parallel()
-	types := mem.NewTable[registry.Node]()
+	types := mem.NewTable[artifact.Node]()
 	for name, level := range map[string]string{"old": "v2", "new": "v4", "bare": "v4"} {
 		node := registrytest.Node(level)
 		if name == "bare" { // no engine was ever for it
@@ -32,9 +35,9 @@ func TestRollbackWarnsOfNodeTypes(t *testing.T) {
 		must(t, types.Put(t.Context(), name, node))
 	}
 	w := setup(t, func(c *service.Config) { c.NodeTypes = types })
-	w.Promoted(t, registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v3", "fp32")}})
+	w.Promoted(t, registrytest.Build{Engines: []artifact.Engine{registrytest.MakeEngine("v3", "fp32")}})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	back := registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow", DryRun: true}
+	back := api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow", DryRun: true}
 	p, err := w.Rollback(t.Context(), back)
 	if err != nil || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "node type old has an engine in 1.1.0, but not in 1.0.0") {
 		t.Errorf("warnings %q, error %v, want one about node type old", p.Warnings, err)

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Models lists models with their heads.
@@ -13,14 +16,14 @@ func (s *Service) Models(
 	ctx context.Context,
 	environment, after string,
 	limit int,
-) (registry.Page[registry.ModelHeads], error) {
-	var page registry.Page[registry.ModelHeads]
+) (storage.Page[history.ModelHeads], error) {
+	var page storage.Page[history.ModelHeads]
 	if environment != "" {
 		if _, err := s.find(environment); err != nil {
 			return page, err
 		}
 	}
-	limit = registry.PageLimit(limit)
+	limit = storage.PageLimit(limit)
 	heads, err := s.Listing.ModelPage(ctx, environment, after, limit+1)
 	if err != nil {
 		return page, err
@@ -30,12 +33,12 @@ func (s *Service) Models(
 	}
 	for _, h := range heads {
 		if n := len(page.Items); n == 0 || page.Items[n-1].Name != h.Model {
-			page.Items = append(page.Items, registry.ModelHeads{Name: h.Model})
+			page.Items = append(page.Items, history.ModelHeads{Name: h.Model})
 		}
 		last := &page.Items[len(page.Items)-1]
 		last.Heads = append(last.Heads, h)
 	}
-	return cut(page, limit, func(m registry.ModelHeads) string { return m.Name }), nil
+	return cut(page, limit, func(m history.ModelHeads) string { return m.Name }), nil
 }
 
 // Releases lists the releases of a model in an environment.
@@ -43,36 +46,36 @@ func (s *Service) Releases(
 	ctx context.Context,
 	environment, model, after string,
 	limit int,
-) (registry.Page[registry.TaggedRelease], error) {
-	var page registry.Page[registry.TaggedRelease]
+) (storage.Page[storage.TaggedRelease], error) {
+	var page storage.Page[storage.TaggedRelease]
 	e, err := s.find(environment)
 	if err != nil {
 		return page, err
 	}
-	limit = registry.PageLimit(limit)
-	var tags []registry.Tagged
+	limit = storage.PageLimit(limit)
+	var tags []storage.Tagged
 	if e.External() {
 		tags, err = s.everHead(ctx, environment, model, after)
 	} else { // one more for the mirror of the head, and one to see whether more follow
-		tags, err = s.Listing.TagPage(ctx, registry.Repository(environment, model), registry.ReleaseType, after, limit+2)
+		tags, err = s.Listing.TagPage(ctx, registry.Repository(environment, model), artifact.ReleaseType, after, limit+2)
 	}
 	if err != nil {
 		return page, err
 	}
 	for _, t := range tags {
-		if t.Tag != registry.HeadTag {
-			page.Items = append(page.Items, registry.TaggedRelease{Tag: t.Tag, Release: t.Digest})
+		if t.Tag != artifact.HeadTag {
+			page.Items = append(page.Items, storage.TaggedRelease{Tag: t.Tag, Release: t.Digest})
 		}
 	}
-	return cut(page, limit, func(r registry.TaggedRelease) string { return r.Tag }), nil
+	return cut(page, limit, func(r storage.TaggedRelease) string { return r.Tag }), nil
 }
 
 // everHead lists the releases that were ever the head of an environment whose content is on
 // another registry. Anyone may write tags there, so only the history is reliable.
-func (s *Service) everHead(ctx context.Context, environment, model, after string) ([]registry.Tagged, error) {
+func (s *Service) everHead(ctx context.Context, environment, model, after string) ([]storage.Tagged, error) {
 	found := make(map[string]registry.Digest)
-	for _, kind := range []registry.EventKind{registry.EventPublish, registry.EventPromote} {
-		query := registry.HistoryQuery{Environment: environment, Model: model, Kind: kind}
+	for _, kind := range []history.EventKind{history.EventPublish, history.EventPromote} {
+		query := history.HistoryQuery{Environment: environment, Model: model, Kind: kind}
 		for e, err := range s.Catalog.History(ctx, query) {
 			if err != nil {
 				return nil, err
@@ -82,15 +85,15 @@ func (s *Service) everHead(ctx context.Context, environment, model, after string
 			}
 		}
 	}
-	var tags []registry.Tagged
+	var tags []storage.Tagged
 	for _, tag := range slices.Sorted(maps.Keys(found)) {
-		tags = append(tags, registry.Tagged{Tag: tag, Digest: found[tag]})
+		tags = append(tags, storage.Tagged{Tag: tag, Digest: found[tag]})
 	}
 	return tags, nil
 }
 
 // cut limits a page to limit items, and sets Next if more follow.
-func cut[T any](page registry.Page[T], limit int, name func(T) string) registry.Page[T] {
+func cut[T any](page storage.Page[T], limit int, name func(T) string) storage.Page[T] {
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
 		page.Next = name(page.Items[limit-1])

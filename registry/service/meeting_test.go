@@ -5,8 +5,13 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // between is parts of a service between whose calls something happens, once.
@@ -21,11 +26,11 @@ func once(do *func()) {
 }
 
 type betweenContent struct {
-	registry.Content
+	storage.Content
 	*between
 }
 
-func (c betweenContent) Rehash(ctx context.Context, repository string, r registry.Release) error {
+func (c betweenContent) Rehash(ctx context.Context, repository string, r artifact.Release) error {
 	once(&c.atRehash)
 	return c.Content.Rehash(ctx, repository, r)
 }
@@ -37,18 +42,18 @@ type betweenMirror struct {
 
 func (m betweenMirror) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
 	err := m.Mirror.SetTag(ctx, repository, tag, d)
-	if tag == registry.HeadTag {
+	if tag == artifact.HeadTag {
 		once(&m.afterHeadTag)
 	}
 	return err
 }
 
 type betweenIntents struct {
-	registry.Intents
+	storage.Intents
 	*between
 }
 
-func (i betweenIntents) Pending(ctx context.Context) ([]registry.Intent, error) {
+func (i betweenIntents) Pending(ctx context.Context) ([]history.Intent, error) {
 	once(&i.atPending)
 	return i.Intents.Pending(ctx)
 }
@@ -65,9 +70,9 @@ func interrupted(t *testing.T, edits ...func(*service.Config)) (*world, *between
 	return w, b
 }
 
-func (w *world) rollback(t *testing.T, version string) (registry.Promotion, error) {
+func (w *world) rollback(t *testing.T, version string) (api.Promotion, error) {
 	t.Helper()
-	return w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: version, Reason: "it is slow"})
+	return w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: version, Reason: "it is slow"})
 }
 
 // settled wants no intent to be left, and the mirror to be that of the head.
@@ -91,7 +96,7 @@ func TestPromotionSucceedsThoughTheHeadWentOn(t *testing.T) {
 		_, err := w.rollback(t, "1.0.0")
 		must(t, err)
 	}
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if err != nil || p.Release != next.Digest {
 		t.Errorf("promotion of %s, error %v; want %s and none", p.Version, err, next.Version)
 	}
@@ -108,11 +113,11 @@ func TestRefusedPromotionLeavesNoIntent(t *testing.T) {
 	for name, edits := range map[string][]func(*service.Config){"here": nil, "elsewhere": {external("prod")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			apply := &busy{kind: registry.EventPromote}
+			apply := &busy{kind: history.EventPromote}
 			w, _ := interrupted(t, append(edits, func(c *service.Config) { apply.Catalog, c.Catalog = c.Catalog, apply })...)
 			w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 			apply.times, apply.then = 1, func() { must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "the fair")) }
-			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
+			if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
 				t.Errorf("error %v, want CodePolicy", err)
 			}
 			if left := w.pending(t); len(left) > 0 {
@@ -128,14 +133,14 @@ func TestPromotionThatGivesUpLeavesNoIntent(t *testing.T) {
 	for name, edits := range map[string][]func(*service.Config){"here": nil, "elsewhere": {external("prod")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			apply := &busy{kind: registry.EventPromote}
+			apply := &busy{kind: history.EventPromote}
 			w, _ := interrupted(t, append(edits, func(c *service.Config) { apply.Catalog, c.Catalog = c.Catalog, apply })...)
 			next := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 			e := next.Engines[0]
 			apply.times, apply.then = 5, func() {
-				w.AttachTo(t, "staging", next, e.Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(next, e, registry.VerdictPass)))
+				w.AttachTo(t, "staging", next, e.Digest, evidence.PredicateParity, w.Seeing(t, registrytest.Report(next, e, evidence.VerdictPass)))
 			}
-			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); !registry.BasisOutdated(err) {
+			if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); !history.BasisOutdated(err) {
 				t.Errorf("error %v, want one that says that the basis moved", err)
 			}
 			if left := w.pending(t); len(left) > 0 {
@@ -171,7 +176,7 @@ func TestRollbackThatLosesLeavesNoIntent(t *testing.T) {
 	t.Parallel()
 	w, b := interrupted(t, external("prod"))
 	b.atRehash = func() {
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", Downgrade: true})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0", Downgrade: true})
 		must(t, err)
 	}
 	if _, err := w.rollback(t, ""); registry.CodeOf(err) != registry.CodeConflict {
@@ -191,9 +196,9 @@ func TestEvidenceThatComesMeanwhileIsNotMissing(t *testing.T) {
 	next := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 	e := next.Engines[0]
 	b.atRehash = func() {
-		w.AttachTo(t, "staging", next, e.Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(next, e, registry.VerdictPass)))
+		w.AttachTo(t, "staging", next, e.Digest, evidence.PredicateParity, w.Seeing(t, registrytest.Report(next, e, evidence.VerdictPass)))
 	}
-	if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || p.Release != next.Digest {
+	if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || p.Release != next.Digest {
 		t.Errorf("promotion of %s, error %v; want %s and none", p.Version, err, next.Version)
 	}
 	w.whole(t)

@@ -7,6 +7,11 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Mirror is a copy of catalog data in another registry: tags, for clients that use only that
@@ -17,7 +22,7 @@ type Mirror interface {
 	Relist(ctx context.Context, repository string, evidence registry.Digest) error
 	// Restore stores evidence again that the catalog keeps, and lists it. Errors: CodeNotFound, CodeInvalid and
 	// CodeConflict if the repository does not take it.
-	Restore(ctx context.Context, repository string, b registry.Bundle) error
+	Restore(ctx context.Context, repository string, b evidence.Bundle) error
 	// Tag returns the digest that a tag names. Errors: CodeNotFound.
 	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
 	// SetTag sets a tag to a manifest of the repository.
@@ -29,7 +34,7 @@ const mirrorRounds = 5
 
 // announce records an intent before a change in an environment with mirrored tags. Promotions
 // always record one, before they copy anything.
-func (s *Service) announce(ctx context.Context, e registry.Environment, i registry.Intent) error {
+func (s *Service) announce(ctx context.Context, e policy.Environment, i history.Intent) error {
 	if !e.External() {
 		return nil
 	}
@@ -39,7 +44,7 @@ func (s *Service) announce(ctx context.Context, e registry.Environment, i regist
 // move applies a change that moves the head of an environment, with its tags. Tags in the
 // catalog are part of the transaction. Tags in another registry are written after it, and the
 // intent stays until they are written.
-func (s *Service) move(ctx context.Context, e registry.Environment, change registry.Change) error {
+func (s *Service) move(ctx context.Context, e policy.Environment, change storage.Change) error {
 	if e.External() {
 		change.Tags, change.EndIntent = nil, false
 	}
@@ -58,7 +63,7 @@ type unmirrored struct{ error }
 func (u unmirrored) Unwrap() error { return u.error }
 
 // giveUp ends the intent of a failed change, unless only writing its mirror failed.
-func (s *Service) giveUp(ctx context.Context, e registry.Environment, i registry.Intent, failed error) error {
+func (s *Service) giveUp(ctx context.Context, e policy.Environment, i history.Intent, failed error) error {
 	if made := (unmirrored{}); failed == nil || errors.As(failed, &made) {
 		return failed
 	}
@@ -68,7 +73,7 @@ func (s *Service) giveUp(ctx context.Context, e registry.Environment, i registry
 // forget ends the intent of a change that was not applied. If another run moved the head to the
 // same release, it writes the mirror, which also ends the intent. Otherwise the intent would
 // say that the mirror is outdated. It does not end the intent of another run.
-func (s *Service) forget(ctx context.Context, e registry.Environment, i registry.Intent) error {
+func (s *Service) forget(ctx context.Context, e policy.Environment, i history.Intent) error {
 	pending, _, left, err := s.unfinished(ctx, e, i.Model)
 	switch {
 	case err != nil:
@@ -85,9 +90,9 @@ func (s *Service) forget(ctx context.Context, e registry.Environment, i registry
 // that run moved the head but did not write its mirror yet.
 func (s *Service) unfinished(
 	ctx context.Context,
-	e registry.Environment,
+	e policy.Environment,
 	model string,
-) (i registry.Intent, head registry.Head, left bool, err error) {
+) (i history.Intent, head history.Head, left bool, err error) {
 	if !e.External() {
 		return i, head, false, nil
 	}
@@ -95,7 +100,7 @@ func (s *Service) unfinished(
 	if err != nil {
 		return i, head, false, err
 	}
-	at := slices.IndexFunc(pending, func(i registry.Intent) bool { return i.Environment == e.Name && i.Model == model })
+	at := slices.IndexFunc(pending, func(i history.Intent) bool { return i.Environment == e.Name && i.Model == model })
 	if at < 0 {
 		return i, head, false, nil
 	}
@@ -104,7 +109,7 @@ func (s *Service) unfinished(
 }
 
 // settle finishes an earlier run: it writes the mirror of a head that has moved.
-func (s *Service) settle(ctx context.Context, e registry.Environment, model string) error {
+func (s *Service) settle(ctx context.Context, e policy.Environment, model string) error {
 	_, _, left, err := s.unfinished(ctx, e, model)
 	if err != nil || !left {
 		return err
@@ -115,7 +120,7 @@ func (s *Service) settle(ctx context.Context, e registry.Environment, model stri
 // mirror writes the tags of the head, reads them again, and ends the intent. It reads the head
 // again after writing, so that a concurrent move is not lost. If another run wrote other tags
 // meanwhile, it writes again.
-func (s *Service) mirror(ctx context.Context, e registry.Environment, model string) error {
+func (s *Service) mirror(ctx context.Context, e policy.Environment, model string) error {
 	err := registry.Errorf(registry.CodeConflict,
 		"%s in %s moved again each time its tags on %s were written: try again", model, e.Name, e.Registry)
 	for range mirrorRounds {
@@ -142,7 +147,7 @@ func (s *Service) mirror(ctx context.Context, e registry.Environment, model stri
 }
 
 // behind returns an error that says that the head moved but its mirror is outdated.
-func behind(e registry.Environment, head registry.Head, err error) error {
+func behind(e policy.Environment, head history.Head, err error) error {
 	return registry.WithHint(
 		registry.Errorf(registry.CodeOf(err), "%s is at %s of %s, but its tags on %s could not be updated: %w",
 			e.Name, head.Version, head.Model, e.Registry, err),
@@ -150,7 +155,7 @@ func behind(e registry.Environment, head registry.Head, err error) error {
 	)
 }
 
-func (s *Service) mirrorHead(ctx context.Context, e registry.Environment, head registry.Head) error {
+func (s *Service) mirrorHead(ctx context.Context, e policy.Environment, head history.Head) error {
 	r, err := s.Release(ctx, e.Name, head.Model, string(head.Release))
 	if err != nil {
 		return err
@@ -167,14 +172,14 @@ func (s *Service) mirrorHead(ctx context.Context, e registry.Environment, head r
 // mirrorOrder sorts tags so that the tag of the head is written last.
 func mirrorOrder(tags map[string]registry.Digest) []string {
 	names := slices.Sorted(maps.Keys(tags))
-	names = slices.DeleteFunc(names, func(tag string) bool { return tag == registry.HeadTag })
-	return append(names, registry.HeadTag)
+	names = slices.DeleteFunc(names, func(tag string) bool { return tag == artifact.HeadTag })
+	return append(names, artifact.HeadTag)
 }
 
 // mirrorTag sets one tag and reads it again. It does not write a tag that is already correct.
 func (s *Service) mirrorTag(
 	ctx context.Context,
-	e registry.Environment,
+	e policy.Environment,
 	model, tag string,
 	want registry.Digest,
 ) error {
@@ -207,8 +212,8 @@ func (s *Service) mirrored(ctx context.Context, repository, tag string) (registr
 }
 
 // immutable reports whether a tag of an environment must never move.
-func immutable(e registry.Environment, tag string) bool {
-	return e.Protected() && tag != registry.HeadTag
+func immutable(e policy.Environment, tag string) bool {
+	return e.Protected() && tag != artifact.HeadTag
 }
 
 // tagsTaken refuses a version that the history knows with another digest, or one of whose tags
@@ -216,7 +221,7 @@ func immutable(e registry.Environment, tag string) bool {
 // deleting tags there.
 func (s *Service) tagsTaken(ctx context.Context, m move) error {
 	events, err := s.History(ctx,
-		registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: registry.EventPromote})
+		history.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: history.EventPromote})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,11 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -20,7 +25,7 @@ const host = "registry.example.com"
 // external puts the content of environments into another registry.
 func external(names ...string) func(c *service.Config) {
 	return func(c *service.Config) {
-		c.Inspect = func(context.Context, registry.Located) error { return nil }
+		c.Inspect = func(context.Context, policy.Located) error { return nil }
 		for i, e := range c.Environments.List {
 			if slices.Contains(names, e.Name) {
 				c.Environments.List[i].Registry = host
@@ -45,7 +50,7 @@ func (m faultyMirror) SetTag(ctx context.Context, repository, tag string, d regi
 }
 
 // mirrorMatches compares the tags of an environment's registry with the release.
-func (w *world) mirrorMatches(t *testing.T, environment string, r registry.Release) bool {
+func (w *world) mirrorMatches(t *testing.T, environment string, r artifact.Release) bool {
 	t.Helper()
 	for tag, want := range r.Tags() {
 		if d, err := w.far.Tag(t.Context(), registry.Repository(environment, r.Model), tag); err != nil || d != want {
@@ -56,7 +61,7 @@ func (w *world) mirrorMatches(t *testing.T, environment string, r registry.Relea
 }
 
 // pending lists the intents that are left.
-func (w *world) pending(t *testing.T) []registry.Intent {
+func (w *world) pending(t *testing.T) []history.Intent {
 	t.Helper()
 	pending, err := w.db.Pending(t.Context())
 	if err != nil {
@@ -79,7 +84,7 @@ func TestMirroredPromotionSurvivesEveryFault(t *testing.T) {
 			for at, happened := 1, true; happened; at++ {
 				next := w.next(t, at)
 				f.reset(at, late)
-				_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+				_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 				happened = err != nil
 				f.reset(0, false)
 				head := w.head(t).Release
@@ -92,7 +97,7 @@ func TestMirroredPromotionSurvivesEveryFault(t *testing.T) {
 						t.Fatalf("call %d failed: the mirror is behind and the intents are %v", at, left)
 					}
 				}
-				p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+				p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 				if err != nil || w.head(t).Release != next.Digest || p.Release != next.Digest {
 					t.Fatalf("call %d failed: the re-run gives %+v, error %v", at, p, err)
 				}
@@ -134,7 +139,7 @@ func TestPromotionIsFinishedByTheNext(t *testing.T) {
 	w, mend := broken(t, external("prod"))
 	r := w.proven(t, registrytest.Build{})
 	mend(false)
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "prod is at 1.0.0") ||
 		!strings.Contains(err.Error(), host) || len(registry.Hints(err)) == 0 {
 		t.Errorf("error %v, hints %v, want CodeUnavailable that says where the head is", err, registry.Hints(err))
@@ -142,19 +147,19 @@ func TestPromotionIsFinishedByTheNext(t *testing.T) {
 	if w.head(t).Release != r.Digest || len(p.VSA) == 0 || len(w.pending(t)) != 1 {
 		t.Errorf("head %+v, promotion %+v, intents %v", w.head(t), p, w.pending(t))
 	}
-	if dry, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true}); err != nil || len(w.pending(t)) != 1 {
+	if dry, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, DryRun: true}); err != nil || len(w.pending(t)) != 1 {
 		t.Errorf("a dry run gives %+v, error %v, and the intents %v: want it to change nothing", dry, err, w.pending(t))
 	}
-	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod",
+	if answer, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod",
 		Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != r.Digest {
 		t.Errorf("resolve gives %+v, error %v: the head counts, not its mirror", answer, err)
 	}
 	mend(true)
-	p, err = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	p, err = w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if err != nil || !p.Unchanged || !w.mirrorMatches(t, "prod", r) || len(w.pending(t)) != 0 {
 		t.Errorf("the re-run gives %+v, error %v; intents %v", p, err, w.pending(t))
 	}
-	if events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil || len(events) != 1 {
+	if events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote}); err != nil || len(events) != 1 {
 		t.Errorf("there are %d promotions in history, error %v", len(events), err)
 	}
 }
@@ -164,12 +169,12 @@ func TestPublicationIsFinishedByTheNext(t *testing.T) {
 	w, mend := broken(t, external("staging"))
 	built := registrytest.Build{}.Store(t, w.Parts)
 	mend(false)
-	if _, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model,
+	if _, err := w.Publish(t.Context(), api.Publication{Model: registrytest.Model,
 		Release: built}); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Errorf("error %v, want CodeUnavailable", err)
 	}
 	mend(true)
-	head, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built})
+	head, err := w.Publish(t.Context(), api.Publication{Model: registrytest.Model, Release: built})
 	r, _ := w.Release(t.Context(), "staging", registrytest.Model, "")
 	if err != nil || head.Release != built || !w.mirrorMatches(t, "staging", r) || len(w.pending(t)) != 0 {
 		t.Errorf("the head is %+v, error %v; intents %v", head, err, w.pending(t))
@@ -180,11 +185,11 @@ func TestPublicationIsFinishedByTheNext(t *testing.T) {
 func TestRollbackIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	w, mend := broken(t, external("prod"))
-	var releases []registry.Release
+	var releases []artifact.Release
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
 		releases = append(releases, w.Promoted(t, registrytest.Build{Version: version, Salt: version}))
 	}
-	back := registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}
+	back := api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}
 	mend(false)
 	if _, err := w.Rollback(t.Context(), back); registry.CodeOf(err) != registry.CodeUnavailable || w.head(t).Release != releases[1].Digest {
 		t.Errorf("head %+v, error %v, want CodeUnavailable", w.head(t), err)
@@ -222,7 +227,7 @@ func TestTagsOfOthers(t *testing.T) {
 			if err := w.far.SetTag(t.Context(), repository, c.tag, first.Engines[0].Digest); err != nil {
 				t.Fatal(err)
 			}
-			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+			_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 			if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), c.says) || w.head(t).Release != first.Digest || len(w.pending(t)) != 0 {
 				t.Errorf("head %+v, intents %v, error %v, want CodePolicy that says %q", w.head(t), w.pending(t), err, c.says)
 			}
@@ -238,7 +243,7 @@ func TestVersionWhoseTagIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.proven(t, registrytest.Build{Salt: "other bytes"})
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), string(first.Digest)) || w.head(t).Release != first.Digest {
 		t.Errorf("head %+v, error %v, want CodePolicy", w.head(t), err)
 	}
@@ -250,13 +255,13 @@ func TestMovedTagsAreNotFollowed(t *testing.T) {
 	w := setup(t, external("prod"))
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	for _, tag := range []string{registry.HeadTag, "1.1.0"} {
+	for _, tag := range []string{artifact.HeadTag, "1.1.0"} {
 		if err := w.far.SetTag(t.Context(), "prod/"+registrytest.Model, tag, first.Digest); err != nil {
 			t.Fatal(err)
 		}
 	}
-	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
-	for _, version := range []string{"", registry.HeadTag, string(second.Digest)} {
+	q := api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
+	for _, version := range []string{"", artifact.HeadTag, string(second.Digest)} {
 		q.Version = version
 		if answer, err := w.Resolve(t.Context(), q); err != nil || answer.Release != second.Digest || !strings.HasPrefix(answer.Ref, host+"/prod/") {
 			t.Errorf("resolve %q gives %+v, error %v", version, answer, err)
@@ -283,7 +288,7 @@ func TestMirrorIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w := setup(t, external("staging"), func(c *service.Config) { c.Mirror = stubborn{c.Mirror} })
 	built := registrytest.Build{}.Store(t, w.Parts)
-	_, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built})
+	_, err := w.Publish(t.Context(), api.Publication{Model: registrytest.Model, Release: built})
 	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), "another client writes it") || len(w.pending(t)) != 1 {
 		t.Errorf("error %v, intents %v, want CodeConflict", err, w.pending(t))
 	}
@@ -296,7 +301,7 @@ type passing struct {
 }
 
 func (m *passing) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
-	if m.meanwhile != nil && tag == registry.HeadTag {
+	if m.meanwhile != nil && tag == artifact.HeadTag {
 		meanwhile := m.meanwhile
 		m.meanwhile = nil
 		meanwhile()
@@ -312,11 +317,11 @@ func TestHeadThatMovesWhileItIsMirrored(t *testing.T) {
 	w.proven(t, registrytest.Build{})
 	second := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	m.meanwhile = func() {
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil {
+		if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}); err != nil {
 		t.Error(err)
 	}
 	if w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) || len(w.pending(t)) != 0 {
@@ -346,21 +351,21 @@ func TestLostReferrersArePutBack(t *testing.T) {
 			t.Fatalf("there is no %s in %s", predicateType, environment)
 		}
 	}
-	lose("staging", registry.PredicateParity)
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true})
+	lose("staging", evidence.PredicateParity)
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, DryRun: true})
 	if registry.CodeOf(err) == "" || registry.ExitCode(err) != 4 || len(w.farRefs.lost) == 0 {
 		t.Errorf("a dry run: error %v, and %d are lost: want CodePolicy, and nothing changed", err, len(w.farRefs.lost))
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 		t.Fatal(err)
 	}
-	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
-	for _, predicateType := range []string{registry.PredicateSign, registry.PredicateVSA} {
+	q := api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
+	for _, predicateType := range []string{evidence.PredicateSign, evidence.PredicateVSA} {
 		lose("prod", predicateType)
 		if answer, err := w.Resolve(t.Context(), q); err == nil {
 			t.Errorf("without %s in prod resolve gives %+v", predicateType, answer)
 		}
-		if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
+		if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
 			t.Errorf("promoting again gives %+v, error %v", p, err)
 		}
 		if _, err := w.Resolve(t.Context(), q); err != nil {
@@ -374,14 +379,14 @@ func TestPromoteInspects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		from    string // the environment that is on another registry
-		inspect func(context.Context, registry.Located) error
+		inspect func(context.Context, policy.Located) error
 		code    registry.Code // of the refusal; empty: it is promoted
 	}{
-		"another registry, a file that runs code": {"staging", func(_ context.Context, at registry.Located) error {
+		"another registry, a file that runs code": {"staging", func(_ context.Context, at policy.Located) error {
 			return registry.Errorf(registry.CodeUnsafe, "engine %s of %s: weights.bin is a pickle", at.Release.Engines[0].Label(), at.Repository)
 		}, registry.CodeUnsafe},
 		"another registry, nothing that could look": {"staging", nil, registry.CodeUnavailable},
-		"another registry, nothing wrong":           {"staging", func(context.Context, registry.Located) error { return nil }, ""},
+		"another registry, nothing wrong":           {"staging", func(context.Context, policy.Located) error { return nil }, ""},
 		"what was pushed here was looked at then":   {"prod", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -17,7 +18,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 		code registry.Code
 		err  func() error
 	}{
-		"publish an unset variable":  {registry.CodeInvalid, func() error { _, err := w.Publish(t.Context(), registry.Publication{Model: model}); return err }},
+		"publish an unset variable":  {registry.CodeInvalid, func() error { _, err := w.Publish(t.Context(), api.Publication{Model: model}); return err }},
 		"engine of no digest":        {registry.CodeInvalid, func() error { _, err := w.Engine(t.Context(), "prod", model, "latest"); return err }},
 		"engine of no environment":   {registry.CodeNotFound, func() error { _, err := w.Engine(t.Context(), "prd", model, r.Engines[0].Digest); return err }},
 		"engine of no model":         {registry.CodeInvalid, func() error { _, err := w.Engine(t.Context(), "prod", "../x", r.Engines[0].Digest); return err }},
@@ -27,7 +28,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 		"models of no environment":   {registry.CodeNotFound, func() error { _, err := w.Models(t.Context(), "prd", "", 0); return err }},
 		"releases of no environment": {registry.CodeNotFound, func() error { _, err := w.Releases(t.Context(), "prd", model, "", 0); return err }},
 		"resolve in no environment": {registry.CodeNotFound, func() error {
-			_, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prd", Model: model, Node: registrytest.Node("v3")})
+			_, err := w.Resolve(t.Context(), api.ResolveQuery{Environment: "prd", Model: model, Node: registrytest.Node("v3")})
 			return err
 		}},
 		"hold in no environment":           {registry.CodeNotFound, func() error { return w.SetHold(t.Context(), "prd", model, "wait") }},
@@ -35,19 +36,19 @@ func TestNamesThatAreRefused(t *testing.T) {
 		"hold without a reason":            {registry.CodeInvalid, func() error { return w.SetHold(t.Context(), "prod", model, " \t") }},
 		"hold with a reason of many lines": {registry.CodeInvalid, func() error { return w.SetHold(t.Context(), "prod", model, "wait\x1b[2J") }},
 		"release of no hold": {registry.CodeNotFound, func() error {
-			return w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
+			return w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: model, Reason: "go on"})
 		}},
 		"accept in no environment": {registry.CodeNotFound, func() error { return w.AcceptHistory(t.Context(), "prd", model, "known") }},
 		"rollback where builds write": {registry.CodeInvalid, func() error {
-			_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "staging", Model: model, Reason: "slow"})
+			_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "staging", Model: model, Reason: "slow"})
 			return err
 		}},
 		"rollback to no version": {registry.CodeNotFound, func() error {
-			_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: model, Version: "7.7.7", Reason: "slow"})
+			_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: model, Version: "7.7.7", Reason: "slow"})
 			return err
 		}},
 		"rollback to where it is": {registry.CodeInvalid, func() error {
-			_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: model, Version: "1.0.0", Reason: "slow"})
+			_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: model, Version: "1.0.0", Reason: "slow"})
 			return err
 		}},
 	} {

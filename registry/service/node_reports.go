@@ -7,21 +7,24 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // NodeReports takes what nodes report, and lists it. It decides nothing by it.
 type NodeReports struct {
-	Table     registry.NodeReports
-	Inspector registry.Inspector    // has the releases that nodes name
-	Clock     registry.CatalogClock // of when reports expire
-	Life      time.Duration         // of a report; 0: no reports are taken
+	Table     storage.NodeReports
+	Inspector api.Inspector        // has the releases that nodes name
+	Clock     storage.CatalogClock // of when reports expire
+	Life      time.Duration        // of a report; 0: no reports are taken
 }
 
-var _ registry.NodeReporter = NodeReports{}
+var _ storage.NodeReporter = NodeReports{}
 
 // ReportNode stores the report of a caller about a node. Of reports that come at the same time, a few more than
-// [registry.MaxNodeReports] may be stored.
-func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (registry.NodeReport, error) {
+// [storage.MaxNodeReports] may be stored.
+func (n NodeReports) ReportNode(ctx context.Context, r storage.NodeReport) (storage.NodeReport, error) {
 	if n.Life <= 0 {
 		return r, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "this registry takes no reports of nodes"),
 			"its operator turns them on with mlpromote serve --node-reports 24h, which says how long a report counts")
@@ -33,7 +36,7 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 	if err != nil {
 		return r, err
 	}
-	at := slices.IndexFunc(release.Engines, func(e registry.Engine) bool { return e.Digest == r.Engine })
+	at := slices.IndexFunc(release.Engines, func(e artifact.Engine) bool { return e.Digest == r.Engine })
 	if at < 0 {
 		return r, registry.Errorf(registry.CodeNotFound, "node report: %s:%s in %s has no engine %s", r.Model, release.Tag(), r.Environment, r.Engine)
 	}
@@ -41,7 +44,7 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 	if err != nil {
 		return r, err
 	}
-	caller, _ := registry.PrincipalOf(ctx)
+	caller, _ := storage.PrincipalOf(ctx)
 	r = r.Bound()
 	r.Version, r.Label, r.Reporter = release.Tag(), release.Engines[at].Label(), caller.Name
 	r.ReportedOn, r.ExpiresOn = now.UTC(), now.UTC().Add(n.Life)
@@ -57,13 +60,13 @@ func (n NodeReports) ReportNode(ctx context.Context, r registry.NodeReport) (reg
 
 // makeRoom refuses one too many of a caller. Silent nodes of the caller are forgotten early where that makes room, but for machines
 // that proved themselves: whoever has their token must not take them off the list by filling it.
-func (n NodeReports) makeRoom(ctx context.Context, r registry.NodeReport, now time.Time) error {
-	prefix := registry.NodeReportsBy(r.Environment, r.Model, r.Reporter)
-	mine, err := n.Table.CountNames(ctx, prefix, registry.MaxNodeReports)
-	if err != nil || mine < registry.MaxNodeReports {
+func (n NodeReports) makeRoom(ctx context.Context, r storage.NodeReport, now time.Time) error {
+	prefix := storage.NodeReportsBy(r.Environment, r.Model, r.Reporter)
+	mine, err := n.Table.CountNames(ctx, prefix, storage.MaxNodeReports)
+	if err != nil || mine < storage.MaxNodeReports {
 		return err
 	}
-	freed, err := n.remove(ctx, prefix, func(there registry.NodeReport) bool { return there.Expired(now) && there.Machine == "" })
+	freed, err := n.remove(ctx, prefix, func(there storage.NodeReport) bool { return there.Expired(now) && there.Machine == "" })
 	if err != nil || freed > 0 {
 		return err
 	}
@@ -77,17 +80,17 @@ func (n NodeReports) Expire(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return n.remove(ctx, "", func(there registry.NodeReport) bool { return there.Forgotten(now) })
+	return n.remove(ctx, "", func(there storage.NodeReport) bool { return there.Forgotten(now) })
 }
 
 // remove deletes reports whose names have a prefix, and returns how many. One that comes again meanwhile stays.
-func (n NodeReports) remove(ctx context.Context, prefix string, which func(registry.NodeReport) bool) (int, error) {
+func (n NodeReports) remove(ctx context.Context, prefix string, which func(storage.NodeReport) bool) (int, error) {
 	deleted := 0
-	err := n.each(ctx, prefix, "", func(name string, r registry.NodeReport) (bool, error) {
+	err := n.each(ctx, prefix, "", func(name string, r storage.NodeReport) (bool, error) {
 		if !which(r) {
 			return true, nil
 		}
-		gone, err := n.Table.DeleteSame(ctx, registry.Named[registry.NodeReport]{Name: name, Document: r})
+		gone, err := n.Table.DeleteSame(ctx, registry.Named[storage.NodeReport]{Name: name, Document: r})
 		if gone {
 			deleted++
 		}
@@ -97,11 +100,11 @@ func (n NodeReports) remove(ctx context.Context, prefix string, which func(regis
 }
 
 // each reads reports whose names have a prefix, after one of them, until do says that it is enough.
-func (n NodeReports) each(ctx context.Context, prefix, after string, do func(name string, r registry.NodeReport) (more bool, err error)) error {
+func (n NodeReports) each(ctx context.Context, prefix, after string, do func(name string, r storage.NodeReport) (more bool, err error)) error {
 	if after == "" {
 		after = prefix
 	}
-	for d, err := range registry.Rows(ctx, n.Table, after) {
+	for d, err := range storage.Rows(ctx, n.Table, after) {
 		if err != nil {
 			return err
 		}
@@ -116,21 +119,21 @@ func (n NodeReports) each(ctx context.Context, prefix, after string, do func(nam
 }
 
 // NodeReports lists the reports that count.
-func (n NodeReports) NodeReports(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
-	return n.list(ctx, environment, model, after, limit, func(r registry.NodeReport, now time.Time) bool { return !r.Expired(now) })
+func (n NodeReports) NodeReports(ctx context.Context, environment, model, after string, limit int) (storage.Page[storage.NodeReport], error) {
+	return n.list(ctx, environment, model, after, limit, func(r storage.NodeReport, now time.Time) bool { return !r.Expired(now) })
 }
 
 // SilentNodes lists the reports that have expired and are not forgotten.
-func (n NodeReports) SilentNodes(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.NodeReport], error) {
-	return n.list(ctx, environment, model, after, limit, func(r registry.NodeReport, now time.Time) bool { return r.Expired(now) && !r.Forgotten(now) })
+func (n NodeReports) SilentNodes(ctx context.Context, environment, model, after string, limit int) (storage.Page[storage.NodeReport], error) {
+	return n.list(ctx, environment, model, after, limit, func(r storage.NodeReport, now time.Time) bool { return r.Expired(now) && !r.Forgotten(now) })
 }
 
 // list lists a page of the reports that are wanted.
 func (n NodeReports) list(
-	ctx context.Context, environment, model, after string, limit int, wanted func(r registry.NodeReport, now time.Time) bool,
-) (registry.Page[registry.NodeReport], error) {
-	var found registry.Page[registry.NodeReport]
-	prefix := registry.NodeReportsOf(environment, model)
+	ctx context.Context, environment, model, after string, limit int, wanted func(r storage.NodeReport, now time.Time) bool,
+) (storage.Page[storage.NodeReport], error) {
+	var found storage.Page[storage.NodeReport]
+	prefix := storage.NodeReportsOf(environment, model)
 	if environment == "" || strings.Contains(environment, "/") || after != "" && !strings.HasPrefix(after, prefix) {
 		return found, registry.Errorf(registry.CodeInvalid, "node reports: want an environment, and the cursor of a page of the same list")
 	}
@@ -139,11 +142,11 @@ func (n NodeReports) list(
 		return found, err
 	}
 	last := ""
-	err = n.each(ctx, prefix, after, func(name string, r registry.NodeReport) (bool, error) {
+	err = n.each(ctx, prefix, after, func(name string, r storage.NodeReport) (bool, error) {
 		if !wanted(r, now) {
 			return true, nil
 		}
-		if len(found.Items) == registry.PageLimit(limit) {
+		if len(found.Items) == storage.PageLimit(limit) {
 			found.Next = last
 			return false, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // standing is a clock of a catalog.
@@ -24,9 +25,9 @@ func (s standingClock) CatalogTime(context.Context) (time.Time, error) { return 
 
 func TestNodeReporter(t *testing.T) {
 	t.Parallel()
-	for name, table := range map[string]func(t *testing.T) registry.NodeReports{
-		"memory": func(*testing.T) registry.NodeReports { return mem.NewTable[registry.NodeReport]() },
-		"sqlite": func(t *testing.T) registry.NodeReports {
+	for name, table := range map[string]func(t *testing.T) storage.NodeReports{
+		"memory": func(*testing.T) storage.NodeReports { return mem.NewTable[storage.NodeReport]() },
+		"sqlite": func(t *testing.T) storage.NodeReports {
 			t.Helper()
 			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
 			if err != nil {
@@ -52,8 +53,8 @@ func TestNodeReportsOff(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
-	n := service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: w.Interface, Clock: standingClock{registrytest.NewClock()}}
-	_, err := n.ReportNode(t.Context(), registry.NodeReport{Node: "a", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
+	n := service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: w.Interface, Clock: standingClock{registrytest.NewClock()}}
+	_, err := n.ReportNode(t.Context(), storage.NodeReport{Node: "a", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
 	if !registry.HasCode(err, registry.CodeUnavailable) || len(registry.Hints(err)) == 0 {
 		t.Errorf("error %v, want CodeUnavailable and what turns reports on", err)
 	}
@@ -62,15 +63,15 @@ func TestNodeReportsOff(t *testing.T) {
 // A caller replaces and fills up nothing of another one, and what has expired makes room.
 func TestNodeReportsOfCallers(t *testing.T) {
 	t.Parallel()
-	w, clock, table := setup(t), registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	w, clock, table := setup(t), registrytest.NewClock(), mem.NewTable[storage.NodeReport]()
 	r := w.Promoted(t, registrytest.Build{})
 	nodes := guard.GuardNodes(service.NodeReports{Table: table, Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour})
 	as := func(name string) context.Context {
-		return registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:" + name, Grants: []registry.Grant{
-			{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: r.Model}}})
+		return storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:" + name, Grants: []storage.Grant{
+			{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "prod", Model: r.Model}}})
 	}
 	report := func(ctx context.Context, node string) error {
-		_, err := nodes.ReportNode(ctx, registry.NodeReport{Node: node, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
+		_, err := nodes.ReportNode(ctx, storage.NodeReport{Node: node, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest})
 		return err
 	}
 	for _, name := range []string{"fleet", "thief"} {
@@ -78,15 +79,15 @@ func TestNodeReportsOfCallers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := registry.AllNodeReports(as("reader"), nodes, "prod", r.Model)
+	all, err := storage.AllNodeReports(as("reader"), nodes, "prod", r.Model)
 	if err != nil || len(all) != 2 || all[0].Reporter == all[1].Reporter {
 		t.Errorf("reports %+v, error %v, want one of each caller", all, err)
 	}
-	if _, err := registry.AllNodeReports(as("reader"), nodes, "staging", r.Model); !registry.HasCode(err, registry.CodeForbidden) {
+	if _, err := storage.AllNodeReports(as("reader"), nodes, "staging", r.Model); !registry.HasCode(err, registry.CodeForbidden) {
 		t.Errorf("list of an environment that may not be read: error %v", err)
 	}
-	for i := range registry.MaxNodeReports - 1 {
-		one := registry.NodeReport{Node: fmt.Sprintf("n%d", i), Environment: "prod", Model: r.Model, Reporter: "token:thief", ExpiresOn: clock.Now().Add(time.Minute)}
+	for i := range storage.MaxNodeReports - 1 {
+		one := storage.NodeReport{Node: fmt.Sprintf("n%d", i), Environment: "prod", Model: r.Model, Reporter: "token:thief", ExpiresOn: clock.Now().Add(time.Minute)}
 		if err := table.Put(t.Context(), one.Name(), one); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func TestNodeReportsOfCallers(t *testing.T) {
 	if err := report(as("thief"), "edge-9"); err != nil {
 		t.Errorf("after others have expired: %v", err)
 	}
-	if left, err := table.List(t.Context(), "", registry.MaxPage); err != nil || len(left) != 4 {
+	if left, err := table.List(t.Context(), "", storage.MaxPage); err != nil || len(left) != 4 {
 		t.Errorf("%d reports are stored, error %v, want those 4 that have not expired: the silent ones made room", len(left), err)
 	}
 }
@@ -109,12 +110,12 @@ func TestNodeReportsOfCallers(t *testing.T) {
 // Whoever fills the list with the token of a machine that fell silent does not take it off the list, nor keep it from coming back.
 func TestNodeReportsOfSilentMachines(t *testing.T) {
 	t.Parallel()
-	w, clock, table := setup(t), registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	w, clock, table := setup(t), registrytest.NewClock(), mem.NewTable[storage.NodeReport]()
 	r := w.Promoted(t, registrytest.Build{})
 	nodes := service.NodeReports{Table: table, Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour}
-	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet"})
+	ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:fleet"})
 	report := func(node, machine string) error {
-		_, err := nodes.ReportNode(ctx, registry.NodeReport{Node: node, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest, Machine: machine})
+		_, err := nodes.ReportNode(ctx, storage.NodeReport{Node: node, Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest, Machine: machine})
 		return err
 	}
 	machine := strings.Repeat("a", 64)
@@ -122,8 +123,8 @@ func TestNodeReportsOfSilentMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.Pass(time.Hour)
-	for i := range registry.MaxNodeReports - 1 {
-		one := registry.NodeReport{Node: fmt.Sprintf("n%d", i), Environment: "prod", Model: r.Model, Reporter: "token:fleet", ExpiresOn: clock.Now().Add(time.Hour)}
+	for i := range storage.MaxNodeReports - 1 {
+		one := storage.NodeReport{Node: fmt.Sprintf("n%d", i), Environment: "prod", Model: r.Model, Reporter: "token:fleet", ExpiresOn: clock.Now().Add(time.Hour)}
 		if err := table.Put(t.Context(), one.Name(), one); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestNodeReportsOfSilentMachines(t *testing.T) {
 	if err := report("one-too-many", strings.Repeat("b", 64)); !registry.HasCode(err, registry.CodeFull) {
 		t.Errorf("one too many: error %v, want CodeFull", err)
 	}
-	if silent, err := registry.AllSilentNodes(ctx, nodes, "prod", r.Model); err != nil || len(silent) != 1 || silent[0].Node != "edge-7" {
+	if silent, err := storage.AllSilentNodes(ctx, nodes, "prod", r.Model); err != nil || len(silent) != 1 || silent[0].Node != "edge-7" {
 		t.Errorf("silent nodes %+v, error %v, want edge-7", silent, err)
 	}
 	if err := report("edge-7", machine); err != nil {
@@ -145,10 +146,10 @@ func TestNodeReportsOfMachines(t *testing.T) {
 	t.Parallel()
 	w, clock := setup(t), registrytest.NewClock()
 	r := w.Promoted(t, registrytest.Build{})
-	nodes := service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour}
-	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:fleet"})
-	report := func(machine string) registry.NodeReport {
-		one, err := nodes.ReportNode(ctx, registry.NodeReport{Node: "edge-7", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest, Machine: machine})
+	nodes := service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: w.Interface, Clock: standingClock{clock}, Life: time.Hour}
+	ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:fleet"})
+	report := func(machine string) storage.NodeReport {
+		one, err := nodes.ReportNode(ctx, storage.NodeReport{Node: "edge-7", Environment: "prod", Model: r.Model, Release: r.Digest, Engine: r.Engines[0].Digest, Machine: machine})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,18 +164,18 @@ func TestNodeReportsOfMachines(t *testing.T) {
 	for _, machine := range []string{"", strings.Repeat("b", 64), own.Machine + own.Machine} {
 		report(machine)
 	}
-	all, err := registry.AllNodeReports(ctx, nodes, "prod", r.Model)
+	all, err := storage.AllNodeReports(ctx, nodes, "prod", r.Model)
 	if err != nil || len(all) != 4 || !slices.Contains(all, own) {
 		t.Errorf("reports %+v, error %v, want 4, and as it was %+v", all, err, own)
 	}
-	if shared := registry.SharedNames(all); len(shared) != 1 || shared[own.NodeName()] != 4 {
+	if shared := storage.SharedNames(all); len(shared) != 1 || shared[own.NodeName()] != 4 {
 		t.Errorf("shared names %v, want that of the node, 4 times", shared)
 	}
 	again := report(proof)
-	if all, err = registry.AllNodeReports(ctx, nodes, "prod", r.Model); err != nil || len(all) != 4 || !slices.Contains(all, again) {
+	if all, err = storage.AllNodeReports(ctx, nodes, "prod", r.Model); err != nil || len(all) != 4 || !slices.Contains(all, again) {
 		t.Errorf("reports %+v, error %v, want that the machine replaced its own", all, err)
 	}
-	if shared := registry.SharedNames(all[:1]); len(shared) != 0 {
+	if shared := storage.SharedNames(all[:1]); len(shared) != 0 {
 		t.Errorf("shared names of one report: %v", shared)
 	}
 }
@@ -182,9 +183,9 @@ func TestNodeReportsOfMachines(t *testing.T) {
 // What is forgotten is deleted also where no node speaks of the model any more, and what comes again meanwhile stays.
 func TestNodeReportsExpire(t *testing.T) {
 	t.Parallel()
-	clock, table := registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
-	put := func(model, node string, life time.Duration) registry.NodeReport {
-		one := registry.NodeReport{Node: node, Environment: "prod", Model: model, Reporter: "token:fleet", ReportedOn: clock.Now().UTC(), ExpiresOn: clock.Now().Add(life).UTC()}
+	clock, table := registrytest.NewClock(), mem.NewTable[storage.NodeReport]()
+	put := func(model, node string, life time.Duration) storage.NodeReport {
+		one := storage.NodeReport{Node: node, Environment: "prod", Model: model, Reporter: "token:fleet", ReportedOn: clock.Now().UTC(), ExpiresOn: clock.Now().Add(life).UTC()}
 		if err := table.Put(t.Context(), one.Name(), one); err != nil {
 			t.Fatal(err)
 		}
@@ -208,11 +209,11 @@ func TestNodeReportsExpire(t *testing.T) {
 
 // renewing is a table in which a node reports again after a page was read.
 type renewing struct {
-	registry.NodeReports
-	again registry.NodeReport
+	storage.NodeReports
+	again storage.NodeReport
 }
 
-func (r renewing) List(ctx context.Context, after string, limit int) ([]registry.Named[registry.NodeReport], error) {
+func (r renewing) List(ctx context.Context, after string, limit int) ([]registry.Named[storage.NodeReport], error) {
 	page, err := r.NodeReports.List(ctx, after, limit)
 	if err != nil {
 		return nil, err
@@ -224,18 +225,18 @@ func (r renewing) List(ctx context.Context, after string, limit int) ([]registry
 // Who may read one model sees no other one, neither in a list nor in where its next page begins.
 func TestNodeReportsOfOneModel(t *testing.T) {
 	t.Parallel()
-	clock, table := registrytest.NewClock(), mem.NewTable[registry.NodeReport]()
+	clock, table := registrytest.NewClock(), mem.NewTable[storage.NodeReport]()
 	for _, model := range []string{"audio/secret", registrytest.Model, "vision/secret"} {
 		for _, node := range []string{"a", "b"} {
-			one := registry.NodeReport{Node: node, Environment: "prod", Model: model, ExpiresOn: clock.Now().Add(time.Hour)}
+			one := storage.NodeReport{Node: node, Environment: "prod", Model: model, ExpiresOn: clock.Now().Add(time.Hour)}
 			if err := table.Put(t.Context(), one.Name(), one); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	nodes := guard.GuardNodes(service.NodeReports{Table: table, Clock: standingClock{clock}, Life: time.Hour})
-	ctx := registry.WithPrincipal(t.Context(), registry.Principal{Name: "token:reader", Grants: []registry.Grant{
-		{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: registrytest.Model}}})
+	ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: "token:reader", Grants: []storage.Grant{
+		{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "prod", Model: registrytest.Model}}})
 	var seen []string
 	for after := ""; ; {
 		page, err := nodes.NodeReports(ctx, "prod", "", after, 1)

@@ -6,15 +6,20 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // nodeTypes reads all registered node types.
-func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node], error) {
+func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[artifact.Node], error) {
 	if s.NodeTypes == nil {
 		return nil, nil
 	}
-	var all []registry.Named[registry.Node]
-	for t, err := range registry.Rows(ctx, s.NodeTypes, "") {
+	var all []registry.Named[artifact.Node]
+	for t, err := range storage.Rows(ctx, s.NodeTypes, "") {
 		if err != nil {
 			return nil, errors.Join(err, ctx.Err())
 		}
@@ -24,7 +29,7 @@ func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[registry.Node
 }
 
 // tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.
-func (s *Service) tellNodes(ctx context.Context, m move, p *registry.Promotion) {
+func (s *Service) tellNodes(ctx context.Context, m move, p *api.Promotion) {
 	if m.standing == nil {
 		return
 	}
@@ -34,24 +39,24 @@ func (s *Service) tellNodes(ctx context.Context, m move, p *registry.Promotion) 
 		return
 	}
 	if len(all) > 0 {
-		p.NodesGet = m.release.NodesGet(all, m.standing)
+		p.NodesGet = policy.NodesGet(m.release, all, m.standing)
 	}
 }
 
 // knownNodeTypes reads all node types, and their digest. Without a table they are unknown.
-func (s *Service) knownNodeTypes(ctx context.Context) (registry.KnownNodeTypes, registry.Digest, error) {
+func (s *Service) knownNodeTypes(ctx context.Context) (policy.KnownNodeTypes, registry.Digest, error) {
 	all, err := s.nodeTypes(ctx)
 	if err != nil || s.NodeTypes == nil {
-		return registry.KnownNodeTypes{}, "", err
+		return policy.KnownNodeTypes{}, "", err
 	}
-	known := registry.NewKnownNodeTypes(all)
+	known := policy.NewKnownNodeTypes(all)
 	d, err := known.Digest()
 	return known, d, err
 }
 
 // sameNodeTypes checks that the node types are those on which a decision rests, if it rests on any. The
 // catalog compares those that are stored once more when it applies the change.
-func (s *Service) sameNodeTypes(ctx context.Context, g registry.DecisionBasis) error {
+func (s *Service) sameNodeTypes(ctx context.Context, g history.DecisionBasis) error {
 	if g.OnNodeTypes == "" {
 		return nil
 	}

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
-var _ registry.Previewer = (*Remembering)(nil)
+var _ api.Previewer = (*Remembering)(nil)
 
 // previewTime is how long a preview is returned again. Evidence of an environment that builds write
 // to can come and go without an event.
@@ -18,18 +20,18 @@ type previewed struct{ from, to, model, ref string }
 
 // preview is an answer, as of the last events of the model and of the environments themselves.
 type preview struct {
-	promotion registry.Promotion
+	promotion api.Promotion
 	err       error // the refusal, or nil
 	events    [4]registry.Digest
-	basis     registry.DecisionBasis // names the node types, if they were asked
+	basis     history.DecisionBasis // names the node types, if they were asked
 	until     time.Time
 }
 
 // Preview decides about a promotion without reading all bytes of the release.
-func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
+func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
 	from, to, err := m.Config.Environments.Edge(req.From, req.To)
 	if err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	req.From, req.To = from.Name, to.Name
 	// Evidence in another registry changes without an event, and so does what a tag names that can be pushed.
@@ -41,7 +43,7 @@ func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) 
 	q := previewed{from.Name, to.Name, req.Model, req.Ref}
 	events, err := m.lastEvents(ctx, q)
 	if err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	now := m.Now()
 	if known, ok := m.previews.Get(q); ok && known.events == events && now.Before(known.until) &&
@@ -61,7 +63,7 @@ func (m *Remembering) Preview(ctx context.Context, req registry.PromoteRequest) 
 }
 
 // PreviewRollback decides about a rollback without reading the bytes of the release.
-func (m *Remembering) PreviewRollback(ctx context.Context, req registry.RollbackRequest) (registry.Promotion, error) {
+func (m *Remembering) PreviewRollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
 	req.DryRun, req.Replaces, req.Reason = true, nil, "preview" // a reason is required, and this one is stored nowhere
 	return m.retreat(ctx, retreat{RollbackRequest: req, preview: true})
 }
@@ -78,11 +80,11 @@ func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]re
 	return events, nil
 }
 
-func (m *Remembering) decidePreview(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, registry.DecisionBasis, error) {
+func (m *Remembering) decidePreview(ctx context.Context, req api.PromoteRequest) (api.Promotion, history.DecisionBasis, error) {
 	req.DryRun, req.BreakGlass, req.Downgrade, req.Replaces = true, false, false, nil
 	planned, err := m.plan(ctx, req)
 	if err != nil {
-		return registry.Promotion{}, registry.DecisionBasis{}, err
+		return api.Promotion{}, history.DecisionBasis{}, err
 	}
 	planned.rehashed = true // a promotion reads all bytes, and this is none
 	err = m.decide(ctx, &planned)
@@ -90,7 +92,7 @@ func (m *Remembering) decidePreview(ctx context.Context, req registry.PromoteReq
 }
 
 // previewBytes is the approximate memory size of a preview.
-func previewBytes(p registry.Promotion) int {
+func previewBytes(p api.Promotion) int {
 	n := 1 << 10
 	for _, r := range p.Decision.Requirements {
 		n += 160 + len(r.Detail) + 80*len(r.Evidence)

@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // A preview says what a dry run says, costs no verification while nothing happens, and is decided again after each event
@@ -16,10 +20,10 @@ func TestPreview(t *testing.T) {
 	w := setup(t)
 	var verified atomic.Int64
 	s := w.replica(t, 4<<20, &verified)
-	request := registry.PromoteRequest{Model: registrytest.Model}
+	request := api.PromoteRequest{Model: registrytest.Model}
 	same := func(when string, allowed bool) {
 		t.Helper()
-		want, refused := w.service.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true})
+		want, refused := w.service.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, DryRun: true})
 		got, err := s.Preview(t.Context(), request)
 		if registry.CodeOf(err) != registry.CodeOf(refused) || (err == nil) != (refused == nil) ||
 			len(got.Decision.Requirements) != len(want.Decision.Requirements) ||
@@ -36,7 +40,7 @@ func TestPreview(t *testing.T) {
 	same("unproven", false)
 	w.Prove(t, release)
 	same("proven", true)
-	w.AttachTo(t, "staging", release, release.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "x"})
+	w.AttachTo(t, "staging", release, release.Engines[0].Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "x"})
 	same("in quarantine", false)
 
 	if heads, err := w.service.Heads(t.Context(), "prod", registrytest.Model); err != nil || len(heads) != 0 {
@@ -50,7 +54,7 @@ func TestPreviewSkipsNothing(t *testing.T) {
 	w := setup(t)
 	w.Build(t, registrytest.Build{})
 	s := w.replica(t, 4<<20, new(atomic.Int64))
-	p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model, BreakGlass: true})
+	p, err := s.Preview(t.Context(), api.PromoteRequest{Model: registrytest.Model, BreakGlass: true})
 	if registry.CodeOf(err) != registry.CodePolicy || p.Decision.Skipped != nil {
 		t.Errorf("got error %v and skipped %v, want a refusal that skips nothing", err, p.Decision.Skipped)
 	}
@@ -68,7 +72,7 @@ func TestPreviewFollowsNodeTypes(t *testing.T) {
 		allowed bool
 	}{{"the machine of the report", "v4", true}, {"another machine", "v3", false}, {"that machine again", "v4", true}} {
 		must(t, w.db.NodeTypes().Put(t.Context(), "box", registrytest.Node(c.node)))
-		if p, err := s.Preview(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); p.Decision.Allowed() != c.allowed ||
+		if p, err := s.Preview(t.Context(), api.PromoteRequest{Model: registrytest.Model}); p.Decision.Allowed() != c.allowed ||
 			(err == nil) != c.allowed {
 			t.Errorf("%s: got a preview that allows %v, error %v; want %v", c.now, p.Decision.Allowed(), err, c.allowed)
 		}
@@ -76,9 +80,9 @@ func TestPreviewFollowsNodeTypes(t *testing.T) {
 }
 
 // unreadable has content whose bytes cannot be read.
-type unreadable struct{ registry.Content }
+type unreadable struct{ storage.Content }
 
-func (unreadable) Rehash(context.Context, string, registry.Release) error {
+func (unreadable) Rehash(context.Context, string, artifact.Release) error {
 	return registry.Errorf(registry.CodeDigest, "the bytes were read")
 }
 
@@ -90,7 +94,7 @@ func TestPreviewRollback(t *testing.T) {
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	w.config.Content = unreadable{w.config.Content}
 	s := w.replica(t, 1<<20, new(atomic.Int64))
-	request := registry.RollbackRequest{Environment: "prod", Model: registrytest.Model}
+	request := api.RollbackRequest{Environment: "prod", Model: registrytest.Model}
 	if p, err := s.PreviewRollback(t.Context(), request); err != nil || p.Release != first.Digest || p.Previous != second.Digest {
 		t.Errorf("got a preview to %s from %s, error %v; want 1.0.0 from 1.1.0", p.Version, p.Previous, err)
 	}
@@ -98,7 +102,7 @@ func TestPreviewRollback(t *testing.T) {
 	if _, err := s.Rollback(t.Context(), request); !registry.HasCode(err, registry.CodeDigest) {
 		t.Errorf("a rollback without a look at the bytes: error %v", err)
 	}
-	w.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "x"})
+	w.AttachTo(t, "prod", first, first.Engines[0].Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "x"})
 	if _, err := s.PreviewRollback(t.Context(), request); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("to what is in quarantine: error %v, want a refusal", err)
 	}

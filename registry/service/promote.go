@@ -7,12 +7,17 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // move is a promotion in progress.
 type move struct {
-	from, to registry.Environment
-	release  registry.Release
+	from, to policy.Environment
+	release  artifact.Release
 	dryRun   bool
 	lowers   bool             // a newer version may be replaced
 	breaks   bool             // unmet requirements are skipped where approvers agreed to that
@@ -20,14 +25,14 @@ type move struct {
 	reason   string           // of the caller
 
 	// The decision, which may be repeated.
-	basis    registry.DecisionBasis // of the destination
-	accepted []registry.Claim
+	basis    history.DecisionBasis // of the destination
+	accepted []evidence.Claim
 	evidence []registry.Digest // accepted evidence, to be copied
-	unkept   []registry.Claim  // of it, what the catalog has to keep and does not
-	decision registry.Decision
+	unkept   []evidence.Claim  // of it, what the catalog has to keep and does not
+	decision policy.Decision
 	already  bool // the head is already at the release
 	// standing lists what speaks against an engine in the destination; nil until that is known.
-	standing func(registry.Engine) []registry.Requirement
+	standing func(artifact.Engine) []policy.Requirement
 
 	// Completed work, which is not repeated.
 	rehashed bool
@@ -36,7 +41,8 @@ type move struct {
 	summary  summary
 }
 
-func (m move) source() string      { return registry.Repository(m.from.Name, m.release.Model) }
+func (m move) source() string { return registry.Repository(m.from.Name, m.release.Model) }
+
 func (m move) destination() string { return registry.Repository(m.to.Name, m.release.Model) }
 
 // skipped describes what the promotion skips, or is "".
@@ -63,18 +69,18 @@ func (m move) why() string {
 
 // checkPromotionReason refuses a reason that reads as if approvers had agreed to skip something.
 func checkPromotionReason(reason string) error {
-	if registry.SaysSkipped(reason) {
+	if policy.SaysSkipped(reason) {
 		return registry.Errorf(registry.CodeInvalid, "promotion: the reason begins as the history begins those of break-glass promotions: want other words")
 	}
 	return registry.ValidateText("promotion: the reason", reason)
 }
 
-func (m move) intent() registry.Intent {
-	return registry.Intent{Environment: m.to.Name, Model: m.release.Model, From: m.from.Name, Release: m.release.Digest}
+func (m move) intent() history.Intent {
+	return history.Intent{Environment: m.to.Name, Model: m.release.Model, From: m.from.Name, Release: m.release.Digest}
 }
 
-func (m move) promotion() registry.Promotion {
-	p := registry.Promotion{
+func (m move) promotion() api.Promotion {
+	p := api.Promotion{
 		Environment: m.to.Name, From: m.from.Name, Model: m.release.Model, Version: m.release.Tag(),
 		Release: m.release.Digest, Previous: m.basis.Head.Release, Decision: m.decision, Unchanged: m.already, Hold: m.basis.Head.Hold,
 	}
@@ -89,10 +95,10 @@ func (m move) promotion() registry.Promotion {
 // with tags and history, and only if the state that the decision rests on is unchanged.
 // Otherwise Promote decides again and copies only what is new. Tags in another registry are
 // written after the head moved; if that fails, the next promotion finishes it.
-func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
+func (s *Service) Promote(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
 	m, err := s.plan(ctx, req)
 	if err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	if !req.DryRun {
 		if err := s.mend(ctx, m); err != nil {
@@ -108,7 +114,7 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 		}
 		return s.carryOut(ctx, &m)
 	})
-	if registry.BasisOutdated(err) {
+	if history.BasisOutdated(err) {
 		err = errors.Join(err, s.abandon(ctx, m))
 	}
 	p := m.promotion()
@@ -128,7 +134,7 @@ func (s *Service) mend(ctx context.Context, m move) error {
 	return s.relist(ctx, m.to, m.release)
 }
 
-func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, error) {
+func (s *Service) plan(ctx context.Context, req api.PromoteRequest) (move, error) {
 	from, to, err := s.Config.Environments.Edge(req.From, req.To)
 	if err == nil {
 		err = checkPromotionReason(req.Reason)
@@ -171,15 +177,15 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		return errors.Join(s.rehash(ctx, m), err)
 	}
 	all := union(here.claims, there.claims)
-	m.standing = func(e registry.Engine) []registry.Requirement {
-		return registry.CheckEngineAfterPromotion(resource, m.release, e, all, restrictions)
+	m.standing = func(e artifact.Engine) []policy.Requirement {
+		return policy.CheckEngineAfterPromotion(resource, m.release, e, all, restrictions)
 	}
-	_, _, summarized := registry.FindVSA(there.claims, m.release, resource)
+	_, _, summarized := policy.FindVSA(there.claims, m.release, resource)
 	if m.already = summarized && m.basis.Head.Release == m.release.Digest; m.already {
 		if again, err := s.bring(ctx, m, here); again || err != nil {
 			return errors.Join(err, s.decide(ctx, m))
 		}
-		m.decision = registry.CheckStanding(resource, m.release, all, restrictions)
+		m.decision = policy.CheckStanding(resource, m.release, all, restrictions)
 		m.decision.IgnoreAll(here.ignored)
 		return mayStay(*m)
 	}
@@ -203,17 +209,17 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	return errors.Join(
 		s.rehash(ctx, m),
 		unmet(m.to.Name, m.decision),
-		s.missingEvidence(ctx, *m, registry.HistoryQuery{Environment: m.from.Name}, here.present),
-		s.missingEvidence(ctx, *m, registry.HistoryQuery{Environment: m.to.Name, Kind: registry.EventAttach}, there.present),
+		s.missingEvidence(ctx, *m, history.HistoryQuery{Environment: m.from.Name}, here.present),
+		s.missingEvidence(ctx, *m, history.HistoryQuery{Environment: m.to.Name, Kind: history.EventAttach}, there.present),
 		s.unexplained(ctx, *m, here.claims, there.claims),
 		held(m.basis.Head),
 		s.versionTaken(ctx, *m))
 }
 
 // context is what the policy has to know of the promotion, but for the comparison.
-func (s *Service) context(ctx context.Context, m move) (registry.PromotionContext, error) {
+func (s *Service) context(ctx context.Context, m move) (policy.PromotionContext, error) {
 	newest, err := s.newestEvent(ctx)
-	c := registry.PromotionContext{
+	c := policy.PromotionContext{
 		Environment: m.to.Name, Head: m.basis.Head.Release, Resource: s.resource(m.to.Name, m.release.Model),
 		Now: s.Now(), Newest: newest.Time, BreakGlass: m.breaks,
 		HeadVersion: m.basis.Head.Version, Downgrade: m.lowers,
@@ -224,12 +230,12 @@ func (s *Service) context(ctx context.Context, m move) (registry.PromotionContex
 	if err == nil {
 		c.Left, err = s.leftBy(ctx, m.to.Name, m.release)
 	}
-	for _, kind := range []registry.EventKind{registry.EventPromote, registry.EventRollback} {
+	for _, kind := range []history.EventKind{history.EventPromote, history.EventRollback} {
 		if err != nil || !m.breaks {
 			break
 		}
-		var events []registry.Event
-		events, err = s.History(ctx, registry.HistoryQuery{
+		var events []history.Event
+		events, err = s.History(ctx, history.HistoryQuery{
 			Environment: m.to.Name, Model: m.release.Model, Kind: kind, Descending: true, Limit: 1})
 		for _, e := range events {
 			c.HeadMoved = max(c.HeadMoved, e.Seq)
@@ -239,8 +245,8 @@ func (s *Service) context(ctx context.Context, m move) (registry.PromotionContex
 }
 
 // leftBy returns the number of the newest rollback that took an environment from a release to another; 0 if there is none.
-func (s *Service) leftBy(ctx context.Context, environment string, r registry.Release) (int64, error) {
-	q := registry.HistoryQuery{Environment: environment, Model: r.Model, Kind: registry.EventRollback, Descending: true}
+func (s *Service) leftBy(ctx context.Context, environment string, r artifact.Release) (int64, error) {
+	q := history.HistoryQuery{Environment: environment, Model: r.Model, Kind: history.EventRollback, Descending: true}
 	for e, err := range s.Catalog.History(ctx, q) {
 		if err != nil {
 			return 0, err
@@ -270,25 +276,25 @@ func (s *Service) inspect(ctx context.Context, m move) error {
 	if s.Inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of engines of %s cannot be inspected here", m.from.Name)
 	}
-	return s.Inspect(ctx, registry.Located{Repository: m.source(), Release: m.release})
+	return s.Inspect(ctx, policy.Located{Repository: m.source(), Release: m.release})
 }
 
 // bring attaches evidence of the source to a release that is already the head: evidence that
 // did not come through the service, or that came while the destination was unreachable. It runs
 // once, and reports whether anything changed.
-func (s *Service) bring(ctx context.Context, m *move, here evidence) (bool, error) {
+func (s *Service) bring(ctx context.Context, m *move, here releaseEvidence) (bool, error) {
 	if m.dryRun || m.brought {
 		return false, nil
 	}
 	m.brought = true
-	events, err := s.History(ctx, registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model})
+	events, err := s.History(ctx, history.HistoryQuery{Environment: m.to.Name, Model: m.release.Model})
 	if err != nil {
 		return false, err
 	}
 	there := recorded(events, m.release)
-	counted, _ := registry.Accept(m.release, here.listed())
-	fresh := slices.DeleteFunc(counted, func(c registry.Claim) bool {
-		return slices.Contains(there, c.Bundle) || !registry.Spreads(c.Statement.PredicateType) ||
+	counted, _ := evidence.Accept(m.release, here.listed())
+	fresh := slices.DeleteFunc(counted, func(c evidence.Claim) bool {
+		return slices.Contains(there, c.Bundle) || !evidence.Spreads(c.Statement.PredicateType) ||
 			!mayReach(ctx, m.to, m.release.Model, c)
 	})
 	if len(fresh) == 0 {
@@ -314,8 +320,8 @@ func (s *Service) bring(ctx context.Context, m *move, here evidence) (bool, erro
 		if err != nil {
 			return true, err
 		}
-		err = s.record(ctx, m.to, keeps, registry.Event{
-			Time: s.Now(), Kind: registry.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
+		err = s.record(ctx, m.to, keeps, history.Event{
+			Time: s.Now(), Kind: history.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
 			Release: m.release.Digest, Subject: c.Subject, PredicateType: c.Statement.PredicateType,
 			Evidence: []registry.Digest{c.Bundle}, Signer: c.Signer, Reason: c.Reason(),
 		})
@@ -328,10 +334,10 @@ func (s *Service) bring(ctx context.Context, m *move, here evidence) (bool, erro
 
 // union adds to the source's evidence what was added at the destination since an earlier
 // promotion of the release. A quarantine counts wherever it is.
-func union(here, there []registry.Claim) []registry.Claim {
+func union(here, there []evidence.Claim) []evidence.Claim {
 	all := slices.Clone(here)
 	for _, c := range there {
-		if !slices.ContainsFunc(here, func(same registry.Claim) bool { return same.Bundle == c.Bundle }) {
+		if !slices.ContainsFunc(here, func(same evidence.Claim) bool { return same.Bundle == c.Bundle }) {
 			all = append(all, c)
 		}
 	}
@@ -340,7 +346,7 @@ func union(here, there []registry.Claim) []registry.Claim {
 
 // replacing compares the release with the one that it would replace, if a requirement asks for it. claims
 // are about the release.
-func (s *Service) replacing(ctx context.Context, m move, claims []registry.Claim) (*registry.Comparison, error) {
+func (s *Service) replacing(ctx context.Context, m move, claims []evidence.Claim) (*policy.Comparison, error) {
 	head := m.basis.Head.Release
 	if !m.to.Policy().Compares() || head == "" || head == m.release.Digest || s.Compare == nil {
 		return nil, nil
@@ -349,20 +355,20 @@ func (s *Service) replacing(ctx context.Context, m move, claims []registry.Claim
 	if err != nil {
 		return nil, err
 	}
-	next := registry.Located{Repository: m.source(), Release: m.release}
-	found, err := s.Compare(ctx, next, registry.Located{Repository: m.destination(), Release: was})
+	next := policy.Located{Repository: m.source(), Release: m.release}
+	found, err := s.Compare(ctx, next, policy.Located{Repository: m.destination(), Release: was})
 	if err != nil {
 		return nil, err
 	}
 	before, err := s.evidence(ctx, m.destination(), s.resource(m.to.Name, was.Model), was)
 	found.Version = was.Tag()
-	found.CountCases(registry.CasesShown(m.release, claims), registry.CasesShown(was, before.claims))
+	found.CountCases(policy.CasesShown(m.release, claims), policy.CasesShown(was, before.claims))
 	return &found, err
 }
 
 // weigh decides by the policy of the destination, with all evidence. Only evidence of the source is copied.
-func (m *move) weigh(policy registry.Policy, here evidence, all []registry.Claim) {
-	counted, _ := registry.Accept(m.release, here.listed())
+func (m *move) weigh(policy policy.Policy, here releaseEvidence, all []evidence.Claim) {
+	counted, _ := evidence.Accept(m.release, here.listed())
 	m.evidence, m.unkept = nil, nil
 	for _, c := range counted {
 		m.evidence = append(m.evidence, c.Bundle)
@@ -371,5 +377,5 @@ func (m *move) weigh(policy registry.Policy, here evidence, all []registry.Claim
 		}
 	}
 	m.decision = policy.Check(m.release, all)
-	m.accepted, _ = registry.Accept(m.release, all)
+	m.accepted, _ = evidence.Accept(m.release, all)
 }

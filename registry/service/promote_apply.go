@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // carryOut applies the decision. It skips what an earlier round did.
@@ -30,13 +33,13 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	if err != nil {
 		return err
 	}
-	return s.move(ctx, m.to, registry.Change{
-		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
+	return s.move(ctx, m.to, storage.Change{
+		Event: history.Event{Time: s.Now(), Kind: history.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
 			Evidence: slices.Concat(m.evidence, m.summary.bundles), Signer: m.summary.signer, Reason: m.why(),
 			Policy: policy, Environments: s.Config.Environments.Digest},
 		DecisionBasis: &m.basis,
-		Move:          &registry.HeadMove{},
+		Move:          &storage.HeadMove{},
 		Keeps:         keeps,
 		Tags:          tagMoves(m.destination(), m.release, true),
 		Needs: needs(
@@ -97,9 +100,9 @@ func (s *Service) nameSummary(ctx context.Context, m move) error {
 	if len(m.summary.bundles) == 0 {
 		return nil
 	}
-	return s.record(ctx, m.to, nil, registry.Event{
-		Time: s.Now(), Kind: registry.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
-		Release: m.release.Digest, Subject: m.release.Digest, PredicateType: registry.PredicateVSA,
+	return s.record(ctx, m.to, nil, history.Event{
+		Time: s.Now(), Kind: history.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
+		Release: m.release.Digest, Subject: m.release.Digest, PredicateType: evidence.PredicateVSA,
 		Evidence: m.summary.bundles, Signer: m.summary.signer,
 	})
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // mayStay returns the objections to a release that is already the head.
@@ -25,7 +28,7 @@ func mayStay(m move) error {
 	)
 }
 
-func unmet(environment string, d registry.Decision) error {
+func unmet(environment string, d policy.Decision) error {
 	if d.Allowed() {
 		return nil
 	}
@@ -39,17 +42,17 @@ func unmet(environment string, d registry.Decision) error {
 	}
 	refusal := withoutFailing(d, registry.Errorf(registry.CodePolicy,
 		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  ")))
-	for _, hint := range registry.RequirementHints(environment, unmet) {
+	for _, hint := range policy.RequirementHints(environment, unmet) {
 		refusal = registry.WithHint(refusal, "%s", hint)
 	}
 	return refusal
 }
 
 // distinctReasons lists the unmet requirements, without those that are unmet for the reason of an earlier one: they are met with it.
-func distinctReasons(d registry.Decision) []registry.Requirement {
-	var distinct []registry.Requirement
+func distinctReasons(d policy.Decision) []policy.Requirement {
+	var distinct []policy.Requirement
 	for _, r := range d.Unmet() {
-		same := func(other registry.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
+		same := func(other policy.Requirement) bool { return other.Subject == r.Subject && other.Detail == r.Detail }
 		if !slices.ContainsFunc(distinct, same) {
 			distinct = append(distinct, r)
 		}
@@ -59,16 +62,16 @@ func distinctReasons(d registry.Decision) []registry.Requirement {
 
 // withoutFailing adds to a refusal how to get a release of the engines that meet the policy, if reports
 // about some of the others are all that is in the way.
-func withoutFailing(d registry.Decision, refusal error) error {
+func withoutFailing(d policy.Decision, refusal error) error {
 	var failing, fine []string
 	for _, r := range distinctReasons(d) {
-		if r.Name != registry.RequireParity && r.Name != registry.RequireRecordedCases || len(r.Evidence) == 0 {
+		if r.Name != policy.RequireParity && r.Name != policy.RequireRecordedCases || len(r.Evidence) == 0 {
 			return refusal
 		}
 		failing = append(failing, r.Subject)
 	}
 	for _, r := range d.Requirements {
-		if r.Name == registry.RequireParity && !slices.Contains(failing, r.Subject) {
+		if r.Name == policy.RequireParity && !slices.Contains(failing, r.Subject) {
 			fine = append(fine, r.Subject)
 		}
 	}
@@ -81,7 +84,7 @@ func withoutFailing(d registry.Decision, refusal error) error {
 		registry.Count(len(fine), "engine"), strings.Join(slices.Compact(failing), ", "))
 }
 
-func held(head registry.Head) error {
+func held(head history.Head) error {
 	if head.Hold == "" {
 		return nil
 	}
@@ -122,7 +125,7 @@ func (m move) taken(other registry.Digest) error {
 func (s *Service) missingEvidence(
 	ctx context.Context,
 	m move,
-	q registry.HistoryQuery,
+	q history.HistoryQuery,
 	present map[registry.Digest]bool,
 ) error {
 	r := m.release
@@ -147,10 +150,10 @@ func (s *Service) missingEvidence(
 	return errors.Join(gone...)
 }
 
-func concerns(e registry.Event, r registry.Release) bool {
-	if e.Kind == registry.EventAttach {
+func concerns(e history.Event, r artifact.Release) bool {
+	if e.Kind == history.EventAttach {
 		_, isEngine := r.Engine(e.Subject)
 		return isEngine || e.Subject == r.Digest
 	}
-	return e.Kind == registry.EventPromote && e.Release == r.Digest
+	return e.Kind == history.EventPromote && e.Release == r.Digest
 }

@@ -5,25 +5,30 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Publish moves the first environment's head to a release that was built there. If the head is
 // already there, Publish changes nothing, but finishes an interrupted publication whose tags
 // were not written.
-func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+func (s *Service) Publish(ctx context.Context, p api.Publication) (history.Head, error) {
 	if p.Release == "" { // for example an unset variable in CI; it would select the head
-		return registry.Head{}, registry.Errorf(registry.CodeInvalid,
+		return history.Head{}, registry.Errorf(registry.CodeInvalid,
 			"publish %s: the release is empty: want its digest", p.Model)
 	}
 	environment := s.Config.Environments.First()
 	r, err := s.Release(ctx, environment.Name, p.Model, string(p.Release))
 	if err != nil {
-		return registry.Head{}, err
+		return history.Head{}, err
 	}
 	if err := r.CheckWhole(); err != nil {
-		return registry.Head{}, err
+		return history.Head{}, err
 	}
-	var head registry.Head
+	var head history.Head
 	err = decided(func() (err error) {
 		head, err = s.publish(ctx, environment, r)
 		return err
@@ -32,53 +37,53 @@ func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry
 }
 
 // publication returns the intent of a publication.
-func publication(e registry.Environment, r registry.Release) registry.Intent {
-	return registry.Intent{Environment: e.Name, Model: r.Model, Release: r.Digest}
+func publication(e policy.Environment, r artifact.Release) history.Intent {
+	return history.Intent{Environment: e.Name, Model: r.Model, Release: r.Digest}
 }
 
 // publish moves the head from wherever it is.
-func (s *Service) publish(ctx context.Context, e registry.Environment, r registry.Release) (registry.Head, error) {
+func (s *Service) publish(ctx context.Context, e policy.Environment, r artifact.Release) (history.Head, error) {
 	basis, err := s.basis(ctx, e.Name, r)
 	if err != nil {
-		return registry.Head{}, err
+		return history.Head{}, err
 	}
 	if basis.Head.Release == r.Digest {
 		return basis.Head, s.settle(ctx, e, r.Model)
 	}
 	now := s.Now().UTC().Truncate(time.Microsecond)
 	if err := s.announce(ctx, e, publication(e, r)); err != nil {
-		return registry.Head{}, err
+		return history.Head{}, err
 	}
-	err = s.move(ctx, e, registry.Change{
-		Event: registry.Event{Time: now, Kind: registry.EventPublish, Environment: e.Name, Model: r.Model,
+	err = s.move(ctx, e, storage.Change{
+		Event: history.Event{Time: now, Kind: history.EventPublish, Environment: e.Name, Model: r.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: basis.Head.Release},
 		DecisionBasis: &basis,
-		Move:          &registry.HeadMove{},
+		Move:          &storage.HeadMove{},
 		Tags:          tagMoves(registry.Repository(e.Name, r.Model), r, false),
 		Needs:         needs(e, r.Model, r.Digest),
 	})
-	return registry.Head{Environment: e.Name, Model: r.Model, Release: r.Digest, Version: r.Tag(), Since: now}, err
+	return history.Head{Environment: e.Name, Model: r.Model, Release: r.Digest, Version: r.Tag(), Since: now}, err
 }
 
 // needs returns the manifests of an environment that must not be collected before a head or the
 // history names them. It is empty for another registry, whose content is not collected here.
-func needs(e registry.Environment, model string, digests ...registry.Digest) []registry.ManifestPlace {
+func needs(e policy.Environment, model string, digests ...registry.Digest) []storage.ManifestPlace {
 	if e.External() {
 		return nil
 	}
-	var all []registry.ManifestPlace
+	var all []storage.ManifestPlace
 	for _, d := range digests {
-		all = append(all, registry.ManifestPlace{Repository: registry.Repository(e.Name, model), Digest: d})
+		all = append(all, storage.ManifestPlace{Repository: registry.Repository(e.Name, model), Digest: d})
 	}
 	return all
 }
 
 // tagMoves returns moves of every tag of the release. The mirror of the head may always move.
-func tagMoves(repository string, r registry.Release, immutable bool) []registry.TagMove {
-	var moves []registry.TagMove
+func tagMoves(repository string, r artifact.Release, immutable bool) []storage.TagMove {
+	var moves []storage.TagMove
 	for tag, d := range r.Tags() {
 		moves = append(moves,
-			registry.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != registry.HeadTag})
+			storage.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != artifact.HeadTag})
 	}
 	return moves
 }

@@ -6,21 +6,23 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // meeting is a catalog in which the first two promotions wait for one another before they
 // are applied.
 type meeting struct {
-	registry.Catalog
+	storage.Catalog
 	calls *atomic.Int32
 	all   *sync.WaitGroup
 }
 
-func (m meeting) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
-	if c.Event.Kind == registry.EventPromote && m.calls.Add(1) <= 2 {
+func (m meeting) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
+	if c.Event.Kind == history.EventPromote && m.calls.Add(1) <= 2 {
 		m.all.Done()
 		m.all.Wait()
 	}
@@ -39,18 +41,18 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			w := setup(t, func(c *service.Config) { c.Catalog = meeting{c.Catalog, new(atomic.Int32), &all} })
 			w.proven(t, registrytest.Build{})
 			w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-			promotions, errs := make([]registry.Promotion, len(references)), make([]error, len(references))
+			promotions, errs := make([]api.Promotion, len(references)), make([]error, len(references))
 			var done sync.WaitGroup
 			for i, reference := range references {
 				done.Go(func() {
-					promotions[i], errs[i] = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: reference, Downgrade: true})
+					promotions[i], errs[i] = w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: reference, Downgrade: true})
 				})
 			}
 			done.Wait()
 			if errs[0] != nil || errs[1] != nil {
 				t.Fatalf("errors %v, want none", errs)
 			}
-			events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote})
+			events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventPromote})
 			if err != nil {
 				t.Fatal(err)
 			}

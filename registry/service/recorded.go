@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // placeInHistory sets when the history first named each claim, and how much of the history its
 // verifier could know.
-func (s *Service) placeInHistory(ctx context.Context, model string, claims []registry.Claim) error {
+func (s *Service) placeInHistory(ctx context.Context, model string, claims []evidence.Claim) error {
 	bundles := make([]registry.Digest, len(claims))
 	for i, c := range claims {
 		bundles[i] = c.Bundle
@@ -38,7 +40,7 @@ func (s *Service) placeInHistory(ctx context.Context, model string, claims []reg
 // eventNumber returns the number of the model's event with a hash, or 0 if there is no such
 // event.
 func (s *Service) eventNumber(ctx context.Context, model string, hash registry.Digest) (int64, error) {
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: model, Hash: hash, Limit: 1}) {
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: model, Hash: hash, Limit: 1}) {
 		return e.Seq, err
 	}
 	return 0, nil

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -16,10 +18,10 @@ func TestRefusalSaysEachThingOnce(t *testing.T) {
 	w := setup(t)
 	release := w.Build(t, registrytest.Build{})
 	w.Sign(t, release)
-	s := w.after(t, require(registry.RequireRecordedCases), func(c *service.Config) {
-		c.Environments.List[1].Accuracy = &registry.AccuracyRequirement{Metric: "top1", Min: new(registry.Figure)}
+	s := w.after(t, require(policy.RequireRecordedCases), func(c *service.Config) {
+		c.Environments.List[1].Accuracy = &policy.AccuracyRequirement{Metric: "top1", Min: new(evidence.Figure)}
 	})
-	_, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, err := s.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if err == nil {
 		t.Fatal("promoted without a report, want a refusal")
 	}
@@ -47,16 +49,16 @@ func TestPromoteOverFewerCases(t *testing.T) {
 		r := w.Build(t, registrytest.Build{Version: version, Salt: version})
 		w.Sign(t, r)
 		for _, e := range r.Engines {
-			report := registrytest.Report(r, e, registry.VerdictPass)
+			report := registrytest.Report(r, e, evidence.VerdictPass)
 			report.Cases.Count, report.Cases.Ran = cases, cases
-			w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, report)
+			w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, report)
 		}
-		s := w.after(t, require(registry.RequireNoLooser), func(c *service.Config) {
-			c.Compare = func(context.Context, registry.Located, registry.Located) (registry.Comparison, error) {
-				return registry.Comparison{}, nil
+		s := w.after(t, require(policy.RequireNoLooser), func(c *service.Config) {
+			c.Compare = func(context.Context, policy.Located, policy.Located) (policy.Comparison, error) {
+				return policy.Comparison{}, nil
 			}
 		})
-		_, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: version})
+		_, err := s.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: version})
 		return err
 	}
 	for _, c := range []struct {

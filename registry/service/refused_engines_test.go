@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -26,17 +28,17 @@ func TestRefusalNamesTheEnginesInTheWay(t *testing.T) {
 			r := w.Build(t, registrytest.Build{})
 			w.Sign(t, r)
 			for i, label := range []string{"linux-amd64-v1/fp32", "linux-amd64-v3/fp32", "linux-amd64-v3/int8"} {
-				verdict := registry.VerdictPass
+				verdict := evidence.VerdictPass
 				if i >= 3-c.failing {
-					verdict = registry.VerdictFail
+					verdict = evidence.VerdictFail
 				}
 				for _, e := range r.Engines {
 					if e.Label() == label {
-						w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, registrytest.Report(r, e, verdict))
+						w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, registrytest.Report(r, e, verdict))
 					}
 				}
 			}
-			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
+			_, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model})
 			hints := strings.Join(registry.Hints(err), "\n")
 			if registry.CodeOf(err) != registry.CodePolicy ||
 				strings.Contains(hints, "could be promoted alone") != (c.hint != "") || !strings.Contains(hints, c.hint) {

@@ -6,17 +6,21 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // relist restores evidence about a release that the history names but that another client
 // pushed out of a list of referrers. judge reports evidence that no longer exists.
-func (s *Service) relist(ctx context.Context, environment registry.Environment, r registry.Release) error {
+func (s *Service) relist(ctx context.Context, environment policy.Environment, r artifact.Release) error {
 	if !environment.External() {
 		return nil
 	}
 	repository := registry.Repository(environment.Name, r.Model)
 	listed := make(map[registry.Digest]bool)
-	var lost []registry.Bundle // of what the catalog keeps
+	var lost []evidence.Bundle // of what the catalog keeps
 	for _, subject := range r.Subjects() {
 		for b, err := range s.Content.Evidence(ctx, repository, subject.Digest) {
 			if err != nil {
@@ -33,7 +37,7 @@ func (s *Service) relist(ctx context.Context, environment registry.Environment, 
 			return err
 		}
 	}
-	events, err := s.History(ctx, registry.HistoryQuery{Environment: environment.Name, Model: r.Model})
+	events, err := s.History(ctx, history.HistoryQuery{Environment: environment.Name, Model: r.Model})
 	if err != nil {
 		return err
 	}
@@ -51,7 +55,7 @@ func (s *Service) relist(ctx context.Context, environment registry.Environment, 
 // restore lists adverse evidence again that the catalog keeps, and stores it again if it is gone. It reports whether that
 // worked: a repository may refuse what names per-case figures that are gone too. It counts all the same. Errors:
 // CodeUnavailable and CodeConflict.
-func (s *Service) restore(ctx context.Context, repository string, b registry.Bundle) (bool, error) {
+func (s *Service) restore(ctx context.Context, repository string, b evidence.Bundle) (bool, error) {
 	if s.Mirror == nil {
 		return false, nil
 	}
@@ -90,7 +94,7 @@ func (s *Service) Relist(ctx context.Context) (int, error) {
 }
 
 // recorded lists the evidence about a release that events name.
-func recorded(events []registry.Event, r registry.Release) []registry.Digest {
+func recorded(events []history.Event, r artifact.Release) []registry.Digest {
 	var all []registry.Digest
 	for _, e := range events {
 		if concerns(e, r) {

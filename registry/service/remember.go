@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Remembering is a Service that caches releases with verified evidence and policy results for
@@ -18,12 +21,12 @@ import (
 // The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
 	*Service
-	latest   registry.Latest
+	latest   storage.Latest
 	known    *lru.Cache[asked, *remembered]
 	previews *lru.Cache[previewed, *preview]
 }
 
-var _ registry.Interface = (*Remembering)(nil)
+var _ api.Interface = (*Remembering)(nil)
 
 // asked identifies the question of a resolve, without the node.
 type asked struct{ environment, model, version string }
@@ -42,24 +45,24 @@ const externalTime = time.Minute
 
 // Remember returns s with a cache of about the given number of bytes for resolves, and another of a
 // quarter of that for previews. latest must use the catalog of s.
-func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
+func Remember(s *Service, latest storage.Latest, bytes int) *Remembering {
 	return &Remembering{
 		Service: s, latest: latest, known: lru.New[asked, *remembered](bytes), previews: lru.New[previewed, *preview](bytes / 4),
 	}
 }
 
 // Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
-func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (m *Remembering) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	environment, err := m.find(q.Environment)
 	if err != nil {
-		return registry.Resolution{}, err
+		return api.Resolution{}, err
 	}
 	if !lasting(environment, q) {
 		return m.Service.Resolve(ctx, q)
 	}
 	d, err := m.recall(ctx, environment, asked{q.Environment, q.Model, q.Version})
 	if err != nil {
-		return registry.Resolution{}, err
+		return api.Resolution{}, err
 	}
 	if q.Known != nil && q.Known.Ground == any(d) {
 		return *q.Known, nil
@@ -70,13 +73,13 @@ func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (reg
 }
 
 // Standing lists the engines of a head, with the reasons why no node is given one.
-func (m *Remembering) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
+func (m *Remembering) Standing(ctx context.Context, environment, model string) ([]api.Candidate, error) {
 	e, err := m.find(environment)
 	if err != nil {
 		return nil, err
 	}
 	var d *remembered
-	if lasting(e, registry.ResolveQuery{}) {
+	if lasting(e, api.ResolveQuery{}) {
 		d, err = m.recall(ctx, e, asked{environment: environment, model: model})
 	} else {
 		d = new(remembered)
@@ -85,9 +88,9 @@ func (m *Remembering) Standing(ctx context.Context, environment, model string) (
 	if err != nil {
 		return nil, err
 	}
-	all := make([]registry.Candidate, 0, len(d.engines))
+	all := make([]api.Candidate, 0, len(d.engines))
 	for _, e := range d.engines {
-		all = append(all, registry.Candidate{Engine: e.Digest, Label: e.Label(), Reasons: e.refused()})
+		all = append(all, api.Candidate{Engine: e.Digest, Label: e.Label(), Reasons: e.refused()})
 	}
 	return all, nil
 }
@@ -95,14 +98,14 @@ func (m *Remembering) Standing(ctx context.Context, environment, model string) (
 // lasting reports whether only an event can change the answer. A head and its content cannot be
 // deleted, nor can a tag of a protected environment. Other tags move by a push, and so do those on
 // another registry.
-func lasting(e registry.Environment, q registry.ResolveQuery) bool {
+func lasting(e policy.Environment, q api.ResolveQuery) bool {
 	return q.Version == "" || !e.External() && e.Protected() && registry.ValidTag(q.Version)
 }
 
 // recall returns the cached resolvable if its events are still the last ones, and otherwise reads it.
 // It asks for the events before reading, so that a concurrent change is read again the next
 // time.
-func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (*remembered, error) {
+func (m *Remembering) recall(ctx context.Context, environment policy.Environment, a asked) (*remembered, error) {
 	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
 	if err != nil {
 		return nil, err

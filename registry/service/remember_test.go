@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // counted is a verifier that counts what it is asked.
-func counted(verify registry.VerifyEvidence, n *atomic.Int64) registry.VerifyEvidence {
-	return func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+func counted(verify storage.VerifyEvidence, n *atomic.Int64) storage.VerifyEvidence {
+	return func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 		n.Add(1)
 		return verify(ctx, bundle, resource)
 	}
@@ -34,8 +38,8 @@ func (w *world) replica(t *testing.T, bytes int, verified *atomic.Int64) *servic
 	return service.Remember(s, w.db, bytes)
 }
 
-func prod(version string) registry.ResolveQuery {
-	return registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Version: version, Node: registrytest.Node("v3")}
+func prod(version string) api.ResolveQuery {
+	return api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Version: version, Node: registrytest.Node("v3")}
 }
 
 // A remembering service passes for one.
@@ -55,7 +59,7 @@ func TestRememberGivesKnownAnswers(t *testing.T) {
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
 	s := w.replica(t, 1<<20, new(atomic.Int64))
-	ask := func(known *registry.Resolution) registry.Resolution {
+	ask := func(known *api.Resolution) api.Resolution {
 		t.Helper()
 		q := prod("")
 		q.Known = known
@@ -73,12 +77,12 @@ func TestRememberGivesKnownAnswers(t *testing.T) {
 	if got := ask(&known); got.Version != known.Version {
 		t.Errorf("without a change: got version %q, want the known answer", got.Version)
 	}
-	w.AttachTo(t, "prod", r, r.Engines[0].Digest, registry.PredicateParity, registrytest.Report(r, r.Engines[0], registry.VerdictPass))
+	w.AttachTo(t, "prod", r, r.Engines[0].Digest, evidence.PredicateParity, registrytest.Report(r, r.Engines[0], evidence.VerdictPass))
 	if got := ask(&known); got.Version == known.Version || got.Ground == known.Ground {
 		t.Errorf("after a report: got version %q, want an answer from another ground", got.Version)
 	}
 	other := ask(nil)
-	unlike := registry.Resolution{Version: "as known"}
+	unlike := api.Resolution{Version: "as known"}
 	if got := ask(&unlike); got.Version != other.Version {
 		t.Errorf("with an answer of no ground: got version %q, want %q", got.Version, other.Version)
 	}
@@ -109,7 +113,7 @@ func TestRememberVerifiesOnce(t *testing.T) {
 		verified.Store(0)
 	}
 	q := prod("")
-	q.Node = registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "arm64", Level: "v8"}}
+	q.Node = artifact.Node{V: 1, OS: "linux", CPU: artifact.NodeCPU{Arch: "arm64", Level: "v8"}}
 	if answer, err := s.Resolve(t.Context(), q); !registry.HasCode(err, registry.CodeNoEngine) || answer.Engine != nil || verified.Load() != 0 {
 		t.Errorf("another node gets %+v, %v", answer, err)
 	}
@@ -123,18 +127,18 @@ func TestRememberSeesOtherReplicas(t *testing.T) {
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	var verified atomic.Int64
 	s := w.replica(t, 1<<20, &verified)
-	wantHead := func(what string, r registry.Release) {
+	wantHead := func(what string, r artifact.Release) {
 		t.Helper()
 		if got, err := s.Resolve(t.Context(), prod("")); err != nil || got.Release != r.Digest {
 			t.Fatalf("after %s: %s, %v, want %s", what, got.Release, err, r.Digest)
 		}
 	}
 	wantHead("two promotions", second)
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	wantHead("a rollback", first)
-	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
+	if err := w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	third := w.Promoted(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
@@ -144,21 +148,21 @@ func TestRememberSeesOtherReplicas(t *testing.T) {
 	}
 
 	e := third.Engines[0]
-	fail := registrytest.Report(third, e, registry.VerdictFail)
+	fail := registrytest.Report(third, e, evidence.VerdictFail)
 	fail.FinishedOn = fail.FinishedOn.AddDate(0, 0, 1)
-	w.AttachTo(t, "prod", third, e.Digest, registry.PredicateParity, fail)
+	w.AttachTo(t, "prod", third, e.Digest, evidence.PredicateParity, fail)
 	answer, err := s.Resolve(t.Context(), prod(""))
 	for _, c := range answer.Candidates {
 		if c.Engine == e.Digest && (c.Chosen || !strings.Contains(strings.Join(c.Reasons, " "), `verdict is "fail"`)) {
 			t.Errorf("after a report that failed: %+v, %v", c, err)
 		}
 	}
-	w.AttachTo(t, "prod", third, third.Digest, registry.PredicateQuarantine, struct{}{})
+	w.AttachTo(t, "prod", third, third.Digest, evidence.PredicateQuarantine, struct{}{})
 	if answer, err := s.Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) ||
 		!strings.Contains(err.Error(), "in quarantine") {
 		t.Errorf("after a quarantine: %+v, %v", answer.Ref, err)
 	}
-	w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
+	w.AttachTo(t, "prod", first, first.Digest, evidence.PredicateQuarantine, struct{}{})
 	if answer, err := s.Resolve(t.Context(), prod("1.0.0")); err == nil {
 		t.Errorf("after a quarantine of version 1.0.0: %+v", answer.Ref)
 	}
@@ -174,7 +178,7 @@ func TestRememberFollowsTags(t *testing.T) {
 	s := w.replica(t, 1<<20, &verified)
 	q := prod("mine")
 	q.Environment = "staging"
-	for _, r := range []registry.Release{first, second, first} {
+	for _, r := range []artifact.Release{first, second, first} {
 		if err := w.db.SetTag(t.Context(), "staging/"+registrytest.Model, "mine", r.Digest); err != nil {
 			t.Fatal(err)
 		}
@@ -194,9 +198,9 @@ func TestRememberIsOfOneTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	trusting := w.config.Verify
-	w.config.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+	w.config.Verify = func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 		claim, err := trusting(ctx, bundle, resource)
-		claim.Roles = slices.DeleteFunc(claim.Roles, func(r registry.Role) bool { return r == registry.RoleBuilder })
+		claim.Roles = slices.DeleteFunc(claim.Roles, func(r evidence.Role) bool { return r == evidence.RoleBuilder })
 		return claim, err
 	}
 	if got, err := w.replica(t, 1<<20, &verified).Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) ||
@@ -252,8 +256,8 @@ func TestRememberAnotherRegistryForAWhile(t *testing.T) {
 	if chosen(t, s, "again"); first == 0 || verified.Load() != first {
 		t.Errorf("%d signatures were verified at first, and %d in all: want no more", first, verified.Load())
 	}
-	bundle := registry.Bundle{Data: w.Bundle(t, "approver", registry.PredicateQuarantine, registry.Quarantine{Reason: "pushed"}, best)}
-	i := slices.IndexFunc(r.Subjects(), func(s registry.Subject) bool { return s.Digest == best })
+	bundle := evidence.Bundle{Data: w.Bundle(t, "approver", evidence.PredicateQuarantine, evidence.Quarantine{Reason: "pushed"}, best)}
+	i := slices.IndexFunc(r.Subjects(), func(s artifact.Subject) bool { return s.Digest == best })
 	_, err := w.config.Content.PutEvidence(t.Context(), "prod/"+r.Model, bundle, r.Subjects()[i:i+1])
 	must(t, err)
 	at.Pass(time.Minute)
@@ -261,7 +265,7 @@ func TestRememberAnotherRegistryForAWhile(t *testing.T) {
 		t.Error("a quarantine that was pushed past the service does not count after a minute")
 	}
 	at.Pass(time.Minute)
-	w.lose(w.AttachTo(t, "staging", r, r.Digest, registry.PredicateQuarantine, registry.Quarantine{Reason: "attached"}))
+	w.lose(w.AttachTo(t, "staging", r, r.Digest, evidence.PredicateQuarantine, evidence.Quarantine{Reason: "attached"}))
 	if answer, err := s.Resolve(t.Context(), prod("")); answer.Engine != nil {
 		t.Errorf("a quarantine that was attached does not count at once: %v", err)
 	}

@@ -6,15 +6,18 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Replayed is what other environments would decide about a current head.
 type Replayed struct {
-	Head registry.Head `json:"head"`
+	Head history.Head `json:"head"`
 	// Standing says whether the head could still be resolved and pulled.
-	Standing registry.Decision `json:"standing"`
+	Standing policy.Decision `json:"standing"`
 	// Admission says whether the release would be promoted. It does not affect nodes.
-	Admission registry.Decision `json:"admission"`
+	Admission policy.Decision `json:"admission"`
 	// Lost are the engines that nodes get today but would no longer get.
 	Lost []RejectedEngine `json:"lost,omitempty"`
 }
@@ -59,17 +62,17 @@ func (s *Service) Replay(ctx context.Context, today *Service) ([]Replayed, error
 }
 
 // absent returns the decision of a configuration without the environment.
-func absent(err error) registry.Decision {
-	return registry.Decision{
-		Requirements: []registry.Requirement{{Name: "environment", Subject: "release", Detail: err.Error()}},
+func absent(err error) policy.Decision {
+	return policy.Decision{
+		Requirements: []policy.Requirement{{Name: "environment", Subject: "release", Detail: err.Error()}},
 	}
 }
 
 func (s *Service) replay(
 	ctx context.Context,
 	today *Service,
-	before, after registry.Environment,
-	r registry.Release,
+	before, after policy.Environment,
+	r artifact.Release,
 	into *Replayed,
 ) error {
 	usedToBe, _, err := today.usable(ctx, before, r)
@@ -100,19 +103,19 @@ func (s *Service) replay(
 	if err != nil {
 		return err
 	}
-	into.Standing = registry.CheckStanding(resource, r, there.claims, restrictions)
+	into.Standing = policy.CheckStanding(resource, r, there.claims, restrictions)
 	here, err := s.evidence(ctx, registry.Repository(after.From, r.Model), resource, r)
 	if err != nil {
 		return err
 	}
-	policy := after.Policy()
-	policy.Promotion = registry.PromotionContext{Replay: true, Resource: resource, Now: s.Now(), Restrictions: restrictions}
-	if policy.NeedsNodeTypes(r) {
-		if policy.Promotion.NodeTypes, _, err = s.knownNodeTypes(ctx); err != nil {
+	demands := after.Policy()
+	demands.Promotion = policy.PromotionContext{Replay: true, Resource: resource, Now: s.Now(), Restrictions: restrictions}
+	if demands.NeedsNodeTypes(r) {
+		if demands.Promotion.NodeTypes, _, err = s.knownNodeTypes(ctx); err != nil {
 			return err
 		}
 	}
-	into.Admission = policy.Check(r, union(here.claims, there.claims))
+	into.Admission = demands.Check(r, union(here.claims, there.claims))
 	return nil
 }
 
@@ -120,8 +123,8 @@ func (s *Service) replay(
 // reasons why it refuses the others.
 func (s *Service) usable(
 	ctx context.Context,
-	e registry.Environment,
-	r registry.Release,
+	e policy.Environment,
+	r artifact.Release,
 ) (given []string, reasons map[string][]string, err error) {
 	reasons = make(map[string][]string)
 	standing, _, err := s.engineChecks(ctx, e, r)

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -25,11 +27,11 @@ func TestReplay(t *testing.T) {
 		want wanted
 	}{
 		"the same":           {func(*service.Config) {}, wanted{admitted: true}},
-		"asks for more":      {require(registry.RequireReproducibleBytes), wanted{says: "would not be promoted: reproducible-bytes of "}},
-		"a retired builder":  {keyState(registry.RoleBuilder, registry.KeyRetired), wanted{says: "would not be promoted: signature of "}},
-		"a revoked verifier": {keyState(registry.RoleVerifier, registry.KeyRevoked), wanted{says: "would not be promoted: parity of "}},
-		"a revoked builder":  {keyState(registry.RoleBuilder, registry.KeyRevoked), wanted{refused: true, lost: 3, says: "would not be given to nodes: signature of "}},
-		"a revoked promoter": {keyState(registry.RolePromoter, registry.KeyRevoked), wanted{refused: true, admitted: true, lost: 3, says: "would not be given to nodes: summary of release"}},
+		"asks for more":      {require(policy.RequireReproducibleBytes), wanted{says: "would not be promoted: reproducible-bytes of "}},
+		"a retired builder":  {keyState(evidence.RoleBuilder, evidence.KeyRetired), wanted{says: "would not be promoted: signature of "}},
+		"a revoked verifier": {keyState(evidence.RoleVerifier, evidence.KeyRevoked), wanted{says: "would not be promoted: parity of "}},
+		"a revoked builder":  {keyState(evidence.RoleBuilder, evidence.KeyRevoked), wanted{refused: true, lost: 3, says: "would not be given to nodes: signature of "}},
+		"a revoked promoter": {keyState(evidence.RolePromoter, evidence.KeyRevoked), wanted{refused: true, admitted: true, lost: 3, says: "would not be given to nodes: summary of release"}},
 		"another registry": {func(c *service.Config) { c.Environments.Registry = "other" },
 			wanted{refused: true, lost: 3,
 				says: "would not be given to nodes: summary of release: no verification summary of a trusted promoter for oci://other/prod/" +
@@ -37,14 +39,14 @@ func TestReplay(t *testing.T) {
 		"no such environment": {func(c *service.Config) { c.Environments.List = c.Environments.List[:1] },
 			wanted{refused: true, lost: 3, says: `would not be given to nodes: environment of release: no environment "prod"`}},
 		"prod is not protected": {func(c *service.Config) {
-			c.Environments.List[1] = registry.Environment{Name: "prod"}
+			c.Environments.List[1] = policy.Environment{Name: "prod"}
 		}, wanted{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
 			r := w.Promoted(t, registrytest.Build{})
-			before, err := w.History(t.Context(), registry.HistoryQuery{})
+			before, err := w.History(t.Context(), history.HistoryQuery{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +65,7 @@ func TestReplay(t *testing.T) {
 			if c.want.says != "" && !slices.ContainsFunc(got.Reasons(), func(line string) bool { return strings.HasPrefix(line, c.want.says) }) {
 				t.Errorf("the reasons are\n%s\nwant one %q", strings.Join(got.Reasons(), "\n"), c.want.says)
 			}
-			if after, err := w.History(t.Context(), registry.HistoryQuery{}); err != nil || len(after) != len(before) {
+			if after, err := w.History(t.Context(), history.HistoryQuery{}); err != nil || len(after) != len(before) {
 				t.Errorf("the history has %d events (%v), want the %d of before", len(after), err, len(before))
 			}
 		})

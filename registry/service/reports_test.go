@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -19,18 +23,18 @@ func TestOldReports(t *testing.T) {
 	w := setup(t, func(c *service.Config) {
 		m.Content, c.Content = c.Content, m
 		c.Now = func() time.Time { return now.Clock() }
-		c.Environments.List[1].Reports = registry.ReportRule{MaxAge: time.Hour}
+		c.Environments.List[1].Reports = policy.ReportRule{MaxAge: time.Hour}
 	})
-	verify := func(r registry.Release) {
+	verify := func(r artifact.Release) {
 		t.Helper()
 		for _, e := range r.Engines {
-			report := w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass))
+			report := w.Seeing(t, registrytest.Report(r, e, evidence.VerdictPass))
 			report.FinishedOn = now.Clock()
 			report.StartedOn = report.FinishedOn
-			w.AttachTo(t, "staging", r, e.Digest, registry.PredicateParity, report)
+			w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, report)
 		}
 	}
-	built := func(b registrytest.Build) registry.Release {
+	built := func(b registrytest.Build) artifact.Release {
 		t.Helper()
 		r := w.Build(t, b)
 		w.Sign(t, r)
@@ -38,7 +42,7 @@ func TestOldReports(t *testing.T) {
 		return r
 	}
 	promote := func() error {
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 		return err
 	}
 	first := built(registrytest.Build{})
@@ -56,13 +60,13 @@ func TestOldReports(t *testing.T) {
 	m.then = func() { now.set(clockAt(10)) }
 	refused("aged while it was copied")
 	refused("too old")
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod",
 		Model: registrytest.Model, Reason: "it is slow"}); err != nil || w.head(t).Release != first.Digest {
 		t.Errorf("rollback: error %v, head %+v, want %s", err, w.head(t), first.Digest)
 	}
-	must(t, w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "verified again"}))
-	w.AttachTo(t, "staging", third, third.Engines[0].Digest, registry.PredicateParity,
-		w.Seeing(t, registrytest.Report(third, third.Engines[0], registry.VerdictPass)))
+	must(t, w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: "verified again"}))
+	w.AttachTo(t, "staging", third, third.Engines[0].Digest, evidence.PredicateParity,
+		w.Seeing(t, registrytest.Report(third, third.Engines[0], evidence.VerdictPass)))
 	if err := promote(); registry.ExitCode(err) != 4 {
 		t.Errorf("a report of years ago, attached now: error %v, want a refusal", err)
 	}

@@ -5,22 +5,25 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // resolvable is a release in an environment with all data that resolve needs to choose among its
 // engines. It is immutable.
 type resolvable struct {
-	release registry.Release
+	release artifact.Release
 	engines []ratedEngine              // best first
-	lost    []registry.AdverseEvidence // which only the catalog has
+	lost    []evidence.AdverseEvidence // which only the catalog has
 }
 
 // ratedEngine is an engine with the requirements that it does not meet. Some are unmet only for
 // some nodes. The standing checks do not depend on the time; a check that did would need an
 // expiry here.
 type ratedEngine struct {
-	registry.Engine
-	unmet []registry.Requirement
+	artifact.Engine
+	unmet []policy.Requirement
 }
 
 // refused lists why no node gets the engine.
@@ -34,7 +37,7 @@ func (e ratedEngine) refused() []string {
 	return reasons
 }
 
-func reason(unmet registry.Requirement) string {
+func reason(unmet policy.Requirement) string {
 	return fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail)
 }
 
@@ -42,7 +45,7 @@ func reason(unmet registry.Requirement) string {
 // Release and Claims; CodePolicy if no promoter allowed it in a protected environment.
 func (s *Service) resolvable(
 	ctx context.Context,
-	environment registry.Environment,
+	environment policy.Environment,
 	model, tagOrDigest string,
 ) (resolvable, error) {
 	r, err := s.Release(ctx, environment.Name, model, tagOrDigest)
@@ -72,27 +75,27 @@ func (s *Service) resolvable(
 // apply. Errors: as Claims.
 func (s *Service) engineChecks(
 	ctx context.Context,
-	environment registry.Environment,
-	r registry.Release,
-) (func(registry.Engine) []registry.Requirement, evidence, error) {
+	environment policy.Environment,
+	r artifact.Release,
+) (func(artifact.Engine) []policy.Requirement, releaseEvidence, error) {
 	restrictions, err := s.restrictions(ctx, environment.Name)
 	if err != nil {
-		return nil, evidence{}, err
+		return nil, releaseEvidence{}, err
 	}
 	if !environment.Protected() && !restrictions.Exist() {
-		return func(registry.Engine) []registry.Requirement { return nil }, evidence{}, nil
+		return func(artifact.Engine) []policy.Requirement { return nil }, releaseEvidence{}, nil
 	}
 	resource := s.resource(environment.Name, r.Model)
 	found, err := s.evidence(ctx, registry.Repository(environment.Name, r.Model), resource, r)
 	if err != nil {
-		return nil, evidence{}, err
+		return nil, releaseEvidence{}, err
 	}
 	if !environment.Protected() {
-		return func(e registry.Engine) []registry.Requirement {
-			return restrictions.CheckEngine(r, e, found.claims).Unmet()
+		return func(e artifact.Engine) []policy.Requirement {
+			return policy.CheckRestrictions(restrictions, r, e, found.claims).Unmet()
 		}, found, nil
 	}
-	return func(e registry.Engine) []registry.Requirement {
-		return registry.CheckEngineStanding(resource, r, e, found.claims, restrictions).Unmet()
+	return func(e artifact.Engine) []policy.Requirement {
+		return policy.CheckEngineStanding(resource, r, e, found.claims, restrictions).Unmet()
 	}, found, nil
 }

@@ -6,25 +6,28 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
-func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (s *Service) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	environment, err := s.find(q.Environment)
 	if err != nil {
-		return registry.Resolution{}, err
+		return api.Resolution{}, err
 	}
 	d, err := s.resolvable(ctx, environment, q.Model, q.Version)
 	if err != nil {
-		return registry.Resolution{}, err
+		return api.Resolution{}, err
 	}
 	return d.choose(environment, q)
 }
 
 // choose evaluates every engine of the release.
-func (d resolvable) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
-	answer := registry.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
-	answer.Candidates = make([]registry.Candidate, 0, len(d.engines))
+func (d resolvable) choose(environment policy.Environment, q api.ResolveQuery) (api.Resolution, error) {
+	answer := api.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
+	answer.Candidates = make([]api.Candidate, 0, len(d.engines))
 	for i := range d.engines {
 		answer.Candidates = append(answer.Candidates, consider(&answer, &d.engines[i], q))
 	}
@@ -47,10 +50,10 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 	return answer, nil
 }
 
-// consider evaluates one engine. The first engine without objections wins, as [registry.FirstFit] chooses among all.
-func consider(answer *registry.Resolution, e *ratedEngine, q registry.ResolveQuery) registry.Candidate {
-	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
-	fit, asked := e.FitOn(q.Machine(), e.unmet), q.Variant == "" || e.Variant == q.Variant
+// consider evaluates one engine. The first engine without objections wins, as [policy.FirstFit] chooses among all.
+func consider(answer *api.Resolution, e *ratedEngine, q api.ResolveQuery) api.Candidate {
+	c := api.Candidate{Engine: e.Digest, Label: e.Label()}
+	fit, asked := policy.FitOn(e.Engine, q.Machine(), e.unmet), q.Variant == "" || e.Variant == q.Variant
 	for _, m := range fit.Lacks {
 		c.Reasons = append(c.Reasons, m.String())
 	}
@@ -67,13 +70,13 @@ func consider(answer *registry.Resolution, e *ratedEngine, q registry.ResolveQue
 	case answer.Engine == nil:
 		c.Chosen, answer.Engine = true, &e.Engine
 	default:
-		c.Reasons = append(c.Reasons, registry.WhyPreferred(*answer.Engine, e.Engine))
+		c.Reasons = append(c.Reasons, artifact.WhyPreferred(*answer.Engine, e.Engine))
 	}
 	return c
 }
 
-func chosenFirst(cs []registry.Candidate) {
-	slices.SortStableFunc(cs, func(a, b registry.Candidate) int {
+func chosenFirst(cs []api.Candidate) {
+	slices.SortStableFunc(cs, func(a, b api.Candidate) int {
 		switch {
 		case a.Chosen == b.Chosen:
 			return 0
@@ -85,7 +88,7 @@ func chosenFirst(cs []registry.Candidate) {
 	})
 }
 
-func noEngine(q registry.ResolveQuery, answer registry.Resolution) error {
+func noEngine(q api.ResolveQuery, answer api.Resolution) error {
 	text := fmt.Sprintf("no engine of %s %s in %s for this node and runtime:", q.Model, answer.Version, q.Environment)
 	for _, c := range answer.Candidates {
 		text += fmt.Sprintf("\n  %s: %s", c.Label, c.Reasons[0])

@@ -7,12 +7,18 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Restrictions returns the restriction list in force in an environment.
-func (s *Service) Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error) {
+func (s *Service) Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error) {
 	if _, err := s.find(environment); err != nil {
-		return registry.SignedRestrictions{}, err
+		return restriction.SignedRestrictions{}, err
 	}
 	signed, _, err := s.readRestrictions(ctx, environment)
 	return signed, err
@@ -20,7 +26,7 @@ func (s *Service) Restrictions(ctx context.Context, environment string) (registr
 
 // restrictions returns what is restricted in an environment. Every decision asks it. Errors: those
 // of readRestrictions, so that nothing is allowed while it is unknown.
-func (s *Service) restrictions(ctx context.Context, environment string) (registry.Restrictions, error) {
+func (s *Service) restrictions(ctx context.Context, environment string) (restriction.Restrictions, error) {
 	_, in, err := s.readRestrictions(ctx, environment)
 	return in, err
 }
@@ -28,25 +34,25 @@ func (s *Service) restrictions(ctx context.Context, environment string) (registr
 // readRestrictions reads the list that the newest event of its kind names, and lists before it as far
 // as they count too. Errors: CodeTrust for a list that is missing or does not count; CodeDigest for
 // one that was changed.
-func (s *Service) readRestrictions(ctx context.Context, environment string) (registry.SignedRestrictions, registry.Restrictions, error) {
-	signed := registry.SignedRestrictions{Environment: environment}
+func (s *Service) readRestrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, restriction.Restrictions, error) {
+	signed := restriction.SignedRestrictions{Environment: environment}
 	event, err := s.lastRestriction(ctx, environment)
 	if err != nil {
-		return signed, registry.Restrictions{}, err
+		return signed, restriction.Restrictions{}, err
 	}
 	if event.Kind == "" {
-		return signed, registry.NoRestrictions(), nil
+		return signed, restriction.NoRestrictions(), nil
 	}
 	if len(event.Evidence) != 1 {
-		return signed, registry.Restrictions{}, registry.Errorf(registry.CodeTrust,
+		return signed, restriction.Restrictions{}, registry.Errorf(registry.CodeTrust,
 			"event %d of %s names %d restriction lists, want one", event.Seq, environment, len(event.Evidence))
 	}
 	resource := s.Config.Environments.EnvironmentURI(environment)
-	var claims []registry.Claim
+	var claims []evidence.Claim
 	for d := event.Evidence[0]; d != ""; {
 		claim, list, bundle, err := s.restrictionList(ctx, environment, d)
 		if err != nil {
-			return signed, registry.Restrictions{}, err
+			return signed, restriction.Restrictions{}, err
 		}
 		if len(claims) == 0 {
 			signed.Digest, signed.List, signed.Bundle, signed.Signer, signed.RecordedAt = d, list, bundle, claim.Signer, event.Time
@@ -56,34 +62,34 @@ func (s *Service) readRestrictions(ctx context.Context, environment string) (reg
 			break
 		}
 	}
-	in, err := registry.RestrictionsInForce(resource, claims...)
+	in, err := restriction.RestrictionsInForce(resource, claims...)
 	signed.InForce = in.Entries()
 	return signed, in, err
 }
 
 // lastRestriction returns the newest event of an environment that names a restriction list, or the
 // zero Event.
-func (s *Service) lastRestriction(ctx context.Context, environment string) (registry.Event, error) {
+func (s *Service) lastRestriction(ctx context.Context, environment string) (history.Event, error) {
 	hash, err := s.Catalog.LastEvent(ctx, environment, "")
 	if err != nil || hash == "" {
-		return registry.Event{}, err
+		return history.Event{}, err
 	}
-	for _, q := range []registry.HistoryQuery{
-		{Hash: hash, Environment: environment, Kind: registry.EventRestrict},
-		{Environment: environment, Kind: registry.EventRestrict, Descending: true, Limit: 1},
+	for _, q := range []history.HistoryQuery{
+		{Hash: hash, Environment: environment, Kind: history.EventRestrict},
+		{Environment: environment, Kind: history.EventRestrict, Descending: true, Limit: 1},
 	} {
 		for e, err := range s.Catalog.History(ctx, q) {
 			return e, err
 		}
 	}
-	return registry.Event{}, nil
+	return history.Event{}, nil
 }
 
 // restrictionList reads and verifies one list of an environment.
 func (s *Service) restrictionList(ctx context.Context, environment string,
-	d registry.Digest) (registry.Claim, registry.RestrictionList, []byte, error) {
-	fail := func(err error) (registry.Claim, registry.RestrictionList, []byte, error) {
-		return registry.Claim{}, registry.RestrictionList{}, nil, registry.WithHint(
+	d registry.Digest) (evidence.Claim, evidence.RestrictionList, []byte, error) {
+	fail := func(err error) (evidence.Claim, evidence.RestrictionList, []byte, error) {
+		return evidence.Claim{}, evidence.RestrictionList{}, nil, registry.WithHint(
 			registry.Errorf(registry.CodeOf(err), "restriction list %s of %s: %w", d, environment, err),
 			"nothing is promoted or resolved in %s without it: restore it from a backup, or with mlpromote quarantine restore FILE; "+
 				"keep the keys of approvers in trust, also revoked ones", environment)
@@ -120,31 +126,31 @@ func (s *Service) restrictionList(ctx context.Context, environment string,
 
 // Restrict puts a signed restriction list in force in its environment, if it follows the one in
 // force. A list that is in force already is stored again, in case it was lost.
-func (s *Service) Restrict(ctx context.Context, environment string, bundle []byte) (registry.SignedRestrictions, error) {
+func (s *Service) Restrict(ctx context.Context, environment string, bundle []byte) (restriction.SignedRestrictions, error) {
 	if _, err := s.find(environment); err != nil {
-		return registry.SignedRestrictions{}, err
+		return restriction.SignedRestrictions{}, err
 	}
 	claim, list, err := s.admitRestrictions(ctx, environment, bundle)
 	if err != nil {
-		return registry.SignedRestrictions{}, err
+		return restriction.SignedRestrictions{}, err
 	}
 	err = decided(func() error { return s.restrict(ctx, environment, bundle, claim, list) })
 	if err != nil {
-		return registry.SignedRestrictions{}, err
+		return restriction.SignedRestrictions{}, err
 	}
 	return s.Restrictions(ctx, environment)
 }
 
 // admitRestrictions checks that a trusted approver of the whole environment signed the list just now.
-func (s *Service) admitRestrictions(ctx context.Context, environment string, bundle []byte) (registry.Claim, registry.RestrictionList, error) {
-	refuse := func(err error) (registry.Claim, registry.RestrictionList, error) {
-		return registry.Claim{}, registry.RestrictionList{}, err
+func (s *Service) admitRestrictions(ctx context.Context, environment string, bundle []byte) (evidence.Claim, evidence.RestrictionList, error) {
+	refuse := func(err error) (evidence.Claim, evidence.RestrictionList, error) {
+		return evidence.Claim{}, evidence.RestrictionList{}, err
 	}
 	if s.RestrictionBundles == nil {
 		return refuse(registry.Errorf(registry.CodeUnavailable, "this process cannot store restriction lists"))
 	}
-	if len(bundle) > registry.MaxRestrictionBundle {
-		return refuse(registry.Errorf(registry.CodeInvalid, "restriction list: %d bytes, want at most %d", len(bundle), registry.MaxRestrictionBundle))
+	if len(bundle) > evidence.MaxRestrictionBundle {
+		return refuse(registry.Errorf(registry.CodeInvalid, "restriction list: %d bytes, want at most %d", len(bundle), evidence.MaxRestrictionBundle))
 	}
 	resource := s.Config.Environments.EnvironmentURI(environment)
 	claim, err := s.Verify(ctx, bundle, resource)
@@ -162,13 +168,13 @@ func (s *Service) admitRestrictions(ctx context.Context, environment string, bun
 }
 
 // restrict records a list as the next one, unless it is the one in force.
-func (s *Service) restrict(ctx context.Context, environment string, bundle []byte, claim registry.Claim, list registry.RestrictionList) error {
+func (s *Service) restrict(ctx context.Context, environment string, bundle []byte, claim evidence.Claim, list evidence.RestrictionList) error {
 	state, err := s.Catalog.ModelState(ctx, environment, "")
 	if err != nil {
 		return err
 	}
-	basis := registry.NewDecisionBasis(state, s.Config.Environments, registry.Release{})
-	stored := registry.RestrictionBundle{Bundle: bundle}
+	basis := history.NewDecisionBasis(state, s.Config.Environments, artifact.Release{})
+	stored := storage.RestrictionBundle{Bundle: bundle}
 	last, err := s.lastRestriction(ctx, environment)
 	if err != nil {
 		return err
@@ -180,7 +186,7 @@ func (s *Service) restrict(ctx context.Context, environment string, bundle []byt
 	if err != nil {
 		return err
 	}
-	if err := list.CheckNext(current.List, current.Digest, in, claim.Signer); err != nil {
+	if err := restriction.CheckNext(list, current.List, current.Digest, in, claim.Signer); err != nil {
 		return err
 	}
 	if claim.RecordedAt = s.Now(); registry.ClaimsFuture(list.IssuedOn, claim.RecordedAt) {
@@ -188,16 +194,16 @@ func (s *Service) restrict(ctx context.Context, environment string, bundle []byt
 			"restriction list: it says that it was signed on %s, and now it is %s: set the clock of the approver, or of this machine",
 			list.IssuedOn.UTC(), claim.RecordedAt.UTC())
 	}
-	if err := claim.CheckNew(); err != nil {
+	if err := policy.CheckNew(claim); err != nil {
 		return err
 	}
 	if err := s.RestrictionBundles.Put(ctx, string(claim.Bundle), stored); err != nil {
 		return err
 	}
-	return s.apply(ctx, registry.Change{
-		Event: registry.Event{
-			Time: claim.RecordedAt, Kind: registry.EventRestrict, Environment: environment, Version: strconv.FormatInt(list.Counter, 10),
-			PredicateType: registry.PredicateRestrictions, Evidence: []registry.Digest{claim.Bundle}, Signer: claim.Signer, Reason: list.Reason,
+	return s.apply(ctx, storage.Change{
+		Event: history.Event{
+			Time: claim.RecordedAt, Kind: history.EventRestrict, Environment: environment, Version: strconv.FormatInt(list.Counter, 10),
+			PredicateType: evidence.PredicateRestrictions, Evidence: []registry.Digest{claim.Bundle}, Signer: claim.Signer, Reason: list.Reason,
 		},
 		DecisionBasis: &basis,
 	})

@@ -8,8 +8,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // A list and its lift count in the very next resolve of a replica that remembers.
@@ -20,7 +26,7 @@ func TestRestrictionsReachReplicas(t *testing.T) {
 	var verified atomic.Int64
 	s := w.replica(t, 1<<20, &verified)
 	for _, environment := range []string{"prod", "staging"} {
-		ask := func(known *registry.Resolution) (registry.Resolution, error) {
+		ask := func(known *api.Resolution) (api.Resolution, error) {
 			q := prod("")
 			q.Environment, q.Known = environment, known
 			return s.Resolve(t.Context(), q)
@@ -44,24 +50,24 @@ func TestRestrictionsReachReplicas(t *testing.T) {
 func TestRestrictionListIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		damage func(w *world, lists registry.RestrictionBundles, first, second registry.SignedRestrictions) error
+		damage func(w *world, lists storage.RestrictionBundles, first, second restriction.SignedRestrictions) error
 		code   registry.Code
 		says   string
 	}{
-		"missing": {func(w *world, lists registry.RestrictionBundles, _, second registry.SignedRestrictions) error {
+		"missing": {func(w *world, lists storage.RestrictionBundles, _, second restriction.SignedRestrictions) error {
 			return lists.Delete(t.Context(), string(second.Digest))
 		}, registry.CodeTrust, "the history names it, but it is missing"},
-		"changed": {func(w *world, lists registry.RestrictionBundles, _, second registry.SignedRestrictions) error {
-			return lists.Put(t.Context(), string(second.Digest), registry.RestrictionBundle{Bundle: append(second.Bundle, ' ')})
+		"changed": {func(w *world, lists storage.RestrictionBundles, _, second restriction.SignedRestrictions) error {
+			return lists.Put(t.Context(), string(second.Digest), storage.RestrictionBundle{Bundle: append(second.Bundle, ' ')})
 		}, registry.CodeDigest, "its bytes were changed"},
-		"an older one in its place": {func(w *world, lists registry.RestrictionBundles, first, second registry.SignedRestrictions) error {
-			return lists.Put(t.Context(), string(second.Digest), registry.RestrictionBundle{Bundle: first.Bundle})
+		"an older one in its place": {func(w *world, lists storage.RestrictionBundles, first, second restriction.SignedRestrictions) error {
+			return lists.Put(t.Context(), string(second.Digest), storage.RestrictionBundle{Bundle: first.Bundle})
 		}, registry.CodeDigest, "its bytes were changed"},
-		"no approver any more": {func(w *world, _ registry.RestrictionBundles, _, _ registry.SignedRestrictions) error {
+		"no approver any more": {func(w *world, _ storage.RestrictionBundles, _, _ restriction.SignedRestrictions) error {
 			w.Keys.Retrust(nil)
 			return nil
 		}, registry.CodeTrust, "no key that is trusted"},
-		"not to be read": {func(w *world, _ registry.RestrictionBundles, _, _ registry.SignedRestrictions) error {
+		"not to be read": {func(w *world, _ storage.RestrictionBundles, _, _ restriction.SignedRestrictions) error {
 			w.config.RestrictionBundles = nil
 			w.serve(t)
 			return nil
@@ -78,8 +84,8 @@ func TestRestrictionListIsMissing(t *testing.T) {
 			ctx := t.Context()
 			_, restrictions := w.Restrictions(ctx, "prod")
 			_, resolve := w.Resolve(ctx, prod(""))
-			_, promote := w.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model})
-			_, rollback := w.Rollback(ctx, registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "bad"})
+			_, promote := w.Promote(ctx, api.PromoteRequest{Model: registrytest.Model})
+			_, rollback := w.Rollback(ctx, api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "bad"})
 			for what, err := range map[string]error{"restrictions": restrictions, "resolve": resolve, "promote": promote, "rollback": rollback} {
 				if what != "restrictions" && name == "no approver any more" {
 					continue // nothing else is trusted either
@@ -105,7 +111,7 @@ func TestRestrictionListIsMissing(t *testing.T) {
 // What a stolen key lifted is in force again once the key is revoked, until somebody else decides.
 func TestRevokedKeyLiftsNothing(t *testing.T) {
 	t.Parallel()
-	thief := registry.TrustEntry{Key: "thief", Roles: []registry.Role{registry.RoleApprover}, Resources: []string{"oci://local/"}}
+	thief := trust.TrustEntry{Key: "thief", Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}}
 	w := setup(t, func(c *service.Config) { c.Environments.Trust = append(c.Environments.Trust, thief) })
 	r := w.Promoted(t, registrytest.Build{})
 	first := w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
@@ -117,7 +123,7 @@ func TestRevokedKeyLiftsNothing(t *testing.T) {
 	_, err = w.Resolve(t.Context(), prod(""))
 	must(t, err)
 	revoked := thief
-	revoked.State = registry.KeyRevoked
+	revoked.State = evidence.KeyRevoked
 	w.Keys.Retrust(append(registrytest.RoleKeys(), revoked))
 	if _, err = w.Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) {
 		t.Errorf("after the key was revoked: error %v, want no engine", err)
@@ -126,7 +132,7 @@ func TestRevokedKeyLiftsNothing(t *testing.T) {
 	if err != nil || len(again.InForce) != 1 || len(again.List.Entries) != 0 {
 		t.Errorf("in force is %+v, error %v; want what was lifted", again.InForce, err)
 	}
-	if _, err := w.Restrict(t.Context(), "prod", w.SignList(t, "thief", registry.RestrictionList{
+	if _, err := w.Restrict(t.Context(), "prod", w.SignList(t, "thief", evidence.RestrictionList{
 		ResourceURI: "oci://local/prod/", Counter: 3, Previous: again.Digest, IssuedOn: lift.IssuedOn, Reason: "once more"})); !registry.HasCode(err, registry.CodeTrust) {
 		t.Errorf("another list by the revoked key: error %v, want CodeTrust", err)
 	}
@@ -138,11 +144,11 @@ func TestRevokedKeyLiftsNothing(t *testing.T) {
 // An approver of one model restricts no environment, and one of an environment no other.
 func TestRestrictNeedsTheWholeEnvironment(t *testing.T) {
 	t.Parallel()
-	some := registry.TrustEntry{Key: "some", Roles: []registry.Role{registry.RoleApprover},
+	some := trust.TrustEntry{Key: "some", Roles: []evidence.Role{evidence.RoleApprover},
 		Resources: []string{"oci://local/prod/" + registrytest.Model}}
 	w := setup(t, func(c *service.Config) { c.Environments.Trust = append(c.Environments.Trust, some) })
 	for _, environment := range []string{"prod", "staging"} {
-		list := registry.RestrictionList{ResourceURI: "oci://local/" + environment + "/",
+		list := evidence.RestrictionList{ResourceURI: "oci://local/" + environment + "/",
 			Counter: 1, IssuedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Reason: "x"}
 		if _, err := w.Restrict(t.Context(), environment, w.SignList(t, "some", list)); !registry.HasCode(err, registry.CodeTrust) {
 			t.Errorf("%s: error %v, want CodeTrust", environment, err)
@@ -158,7 +164,7 @@ func TestTwoListsAtOnce(t *testing.T) {
 	r := w.Promoted(t, registrytest.Build{})
 	bundles := [][]byte{
 		w.NextList(t, "prod", "one", registrytest.SourceOf(r), nil),
-		w.NextList(t, "prod", "two", []registry.Restriction{{Kind: registry.RestrictSource, Digest: r.Limits}}, nil),
+		w.NextList(t, "prod", "two", []evidence.Restriction{{Kind: evidence.RestrictSource, Digest: r.Limits}}, nil),
 	}
 	errs := make([]error, len(bundles))
 	var done sync.WaitGroup
@@ -184,14 +190,14 @@ func TestTwoListsAtOnce(t *testing.T) {
 // A quarantine or a list that comes while a list is recorded makes it look again.
 func TestRestrictLooksAgain(t *testing.T) {
 	t.Parallel()
-	b := &busy{kind: registry.EventRestrict}
+	b := &busy{kind: history.EventRestrict}
 	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
 	r := w.Promoted(t, registrytest.Build{})
-	b.times, b.then = 1, func() { w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, struct{}{}) }
+	b.times, b.then = 1, func() { w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, struct{}{}) }
 	w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
 	next := w.NextList(t, "prod", "late", nil, registrytest.SourceOf(r))
 	b.times, b.then = 1, func() {
-		w.Restricting(t, "prod", []registry.Restriction{{Kind: registry.RestrictOperator, Digest: r.Limits}}, nil)
+		w.Restricting(t, "prod", []evidence.Restriction{{Kind: evidence.RestrictOperator, Digest: r.Limits}}, nil)
 	}
 	if _, err := w.Restrict(t.Context(), "prod", next); !registry.HasCode(err, registry.CodeConflict) || b.times != 0 {
 		t.Errorf("a lift that another list overtook: error %v, want CodeConflict", err)
@@ -205,12 +211,12 @@ func TestRollbackOfWhatIsRestricted(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	engine := second.Engines[0].Toolchain
-	w.Restricting(t, "prod", []registry.Restriction{{Kind: registry.RestrictOperator, Digest: first.Limits}}, nil)
+	w.Restricting(t, "prod", []evidence.Restriction{{Kind: evidence.RestrictOperator, Digest: first.Limits}}, nil)
 	if _, err := w.Resolve(t.Context(), prod("")); err != nil {
 		t.Errorf("a library that no engine carries is restricted: %v", err)
 	}
-	w.Restricting(t, "prod", []registry.Restriction{{Kind: registry.RestrictToolchain, Toolchain: engine.Name, Versions: engine.Version}}, nil)
-	_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "bad"})
+	w.Restricting(t, "prod", []evidence.Restriction{{Kind: evidence.RestrictToolchain, Toolchain: engine.Name, Versions: engine.Version}}, nil)
+	_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "bad"})
 	if !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), "it was made with "+engine.Name) {
 		t.Errorf("rollback to what is restricted: error %v", err)
 	}

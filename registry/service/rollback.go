@@ -7,32 +7,38 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Rollback moves the head to an earlier head of the same environment. The summary that the
 // release had then allows it now. So neither the age of a report nor a newer policy stops an
 // operator; changed bytes, a quarantine and revoked keys do.
-func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (registry.Promotion, error) {
+func (s *Service) Rollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
 	return s.retreat(ctx, retreat{RollbackRequest: req})
 }
 
 // retreat does a rollback, or says what it would do.
-func (s *Service) retreat(ctx context.Context, r retreat) (registry.Promotion, error) {
+func (s *Service) retreat(ctx context.Context, r retreat) (api.Promotion, error) {
 	req := r.RollbackRequest
 	environment, err := s.find(req.Environment)
 	if err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	if !environment.Protected() {
-		return registry.Promotion{}, registry.Errorf(registry.CodeInvalid,
+		return api.Promotion{}, registry.Errorf(registry.CodeInvalid,
 			"builds write to %s directly, so it has no rollback: name an environment with from", req.Environment)
 	}
 	if err := checkReason("rollback", "it stays in the history", req.Reason); err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	head, err := s.existingHead(ctx, req.Environment, req.Model)
 	if err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	if !req.DryRun {
 		if p, finished, err := s.finishRollback(ctx, environment, req); err != nil || finished {
@@ -49,42 +55,42 @@ func (s *Service) retreat(ctx context.Context, r retreat) (registry.Promotion, e
 
 // existingHead returns a head. Errors: CodeNotFound, with a hint that says where to find the
 // names.
-func (s *Service) existingHead(ctx context.Context, environment, model string) (registry.Head, error) {
+func (s *Service) existingHead(ctx context.Context, environment, model string) (history.Head, error) {
 	head, err := s.Catalog.Head(ctx, environment, model)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return registry.Head{}, registry.WithHint(
+		return history.Head{}, registry.WithHint(
 			registry.Errorf(registry.CodeNotFound, "%s has no model %q", environment, model),
 			"mlpromote list shows the models of every environment")
 	}
 	if err != nil {
-		return registry.Head{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
+		return history.Head{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
 	}
 	return head, nil
 }
 
 // retreat is a rollback in progress.
 type retreat struct {
-	registry.RollbackRequest
-	environment registry.Environment
-	from        registry.Head   // the head to leave
+	api.RollbackRequest
+	environment policy.Environment
+	from        history.Head    // the head to leave
 	preview     bool            // no bytes are read; only with DryRun
 	rehashed    registry.Digest // the release whose bytes were checked
-	announced   registry.Intent // of the last attempt
-	promotion   registry.Promotion
+	announced   history.Intent  // of the last attempt
+	promotion   api.Promotion
 }
 
 // finishRollback writes the mirror of an interrupted rollback whose head had already moved. A
 // repeated request finishes that rollback instead of going back one more head.
 func (s *Service) finishRollback(
 	ctx context.Context,
-	e registry.Environment,
-	req registry.RollbackRequest,
-) (registry.Promotion, bool, error) {
+	e policy.Environment,
+	req api.RollbackRequest,
+) (api.Promotion, bool, error) {
 	intent, head, left, err := s.unfinished(ctx, e, req.Model)
 	if err != nil || !left || intent.From != e.Name || req.Version != "" && req.Version != head.Version {
-		return registry.Promotion{}, false, err
+		return api.Promotion{}, false, err
 	}
-	p := registry.Promotion{
+	p := api.Promotion{
 		Environment: e.Name,
 		Model:       head.Model,
 		Version:     head.Version,
@@ -114,7 +120,7 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if err != nil {
 		return err
 	}
-	m.promotion = registry.Promotion{
+	m.promotion = api.Promotion{
 		Environment: m.Environment,
 		Model:       m.Model,
 		Version:     r.Tag(),
@@ -131,7 +137,7 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if m.DryRun || m.preview {
 		return nil
 	}
-	m.announced = registry.Intent{Environment: m.Environment, Model: m.Model, From: m.Environment, Release: r.Digest}
+	m.announced = history.Intent{Environment: m.Environment, Model: m.Model, From: m.Environment, Release: r.Digest}
 	if err := s.announce(ctx, m.environment, m.announced); err != nil {
 		return err
 	}
@@ -139,22 +145,22 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if err != nil {
 		return err
 	}
-	basis := registry.NewDecisionBasis(standing, s.Config.Environments, r)
-	return s.move(ctx, m.environment, registry.Change{
-		Event: registry.Event{Time: s.Now(), Kind: registry.EventRollback, Environment: m.Environment, Model: m.Model,
+	basis := history.NewDecisionBasis(standing, s.Config.Environments, r)
+	return s.move(ctx, m.environment, storage.Change{
+		Event: history.Event{Time: s.Now(), Kind: history.EventRollback, Environment: m.Environment, Model: m.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release, Reason: m.Reason,
 			Policy: policy, Environments: s.Config.Environments.Digest},
 		DecisionBasis: &basis,
-		Move:          &registry.HeadMove{Hold: m.Reason},
+		Move:          &storage.HeadMove{Hold: m.Reason},
 		Needs:         needs(m.environment, m.Model, r.Digest),
-		Tags: []registry.TagMove{
-			{Repository: registry.Repository(m.Environment, m.Model), Tag: registry.HeadTag, Digest: r.Digest},
+		Tags: []storage.TagMove{
+			{Repository: registry.Repository(m.Environment, m.Model), Tag: artifact.HeadTag, Digest: r.Digest},
 		},
 	})
 }
 
 // asSeen compares a head with the one that a caller saw when they decided. Errors: CodeConflict.
-func asSeen(seen *registry.Digest, environment, model string, now registry.Head) error {
+func asSeen(seen *registry.Digest, environment, model string, now history.Head) error {
 	if seen == nil || *seen == now.Release {
 		return nil
 	}
@@ -168,7 +174,7 @@ func asSeen(seen *registry.Digest, environment, model string, now registry.Head)
 }
 
 // elsewhere returns the error that the head changed since the request.
-func elsewhere(asked, now registry.Head) error {
+func elsewhere(asked, now history.Head) error {
 	return registry.WithHint(
 		registry.Errorf(
 			registry.CodeConflict,
@@ -186,9 +192,9 @@ func elsewhere(asked, now registry.Head) error {
 
 // earlier returns the head to go back to: that of the version, or the one that the current head
 // replaced when it was promoted.
-func (s *Service) earlier(ctx context.Context, head registry.Head, version string) (registry.Digest, error) {
-	events, err := s.History(ctx, registry.HistoryQuery{
-		Environment: head.Environment, Model: head.Model, Kind: registry.EventPromote, Descending: true})
+func (s *Service) earlier(ctx context.Context, head history.Head, version string) (registry.Digest, error) {
+	events, err := s.History(ctx, history.HistoryQuery{
+		Environment: head.Environment, Model: head.Model, Kind: history.EventPromote, Descending: true})
 	if err != nil {
 		return "", err
 	}
@@ -213,12 +219,12 @@ func (s *Service) earlier(ctx context.Context, head registry.Head, version strin
 
 // usedUp refuses a release that a break-glass promotion let in, unless the head replaced it: what two
 // approvers skipped for one promotion does not let one person bring it back for ever.
-func (s *Service) usedUp(ctx context.Context, head registry.Head, r registry.Release) error {
+func (s *Service) usedUp(ctx context.Context, head history.Head, r artifact.Release) error {
 	claims, _, err := s.Claims(ctx, head.Environment, r)
 	if err != nil {
 		return err
 	}
-	_, v, _ := registry.FindVSA(claims, r, s.resource(head.Environment, r.Model))
+	_, v, _ := policy.FindVSA(claims, r, s.resource(head.Environment, r.Model))
 	if v.Promotion.Skipped == nil {
 		return nil
 	}
@@ -232,7 +238,7 @@ func (s *Service) usedUp(ctx context.Context, head registry.Head, r registry.Rel
 
 // mayReturn checks the bytes of a release that was a head before, unless this is a preview, and whether it may
 // still be used.
-func (s *Service) mayReturn(ctx context.Context, m *retreat, r registry.Release) (registry.Decision, error) {
+func (s *Service) mayReturn(ctx context.Context, m *retreat, r artifact.Release) (policy.Decision, error) {
 	var rehash error
 	if !m.preview && m.rehashed != r.Digest {
 		if rehash = s.Content.Rehash(ctx, registry.Repository(m.Environment, r.Model), r); rehash == nil {
@@ -241,20 +247,20 @@ func (s *Service) mayReturn(ctx context.Context, m *retreat, r registry.Release)
 	}
 	claims, ignored, err := s.Claims(ctx, m.Environment, r)
 	if err != nil {
-		return registry.Decision{}, errors.Join(rehash, err)
+		return policy.Decision{}, errors.Join(rehash, err)
 	}
 	restrictions, err := s.restrictions(ctx, m.Environment)
 	if err != nil {
-		return registry.Decision{}, errors.Join(rehash, err)
+		return policy.Decision{}, errors.Join(rehash, err)
 	}
-	decision := registry.CheckReturn(s.resource(m.Environment, r.Model), r, claims, restrictions)
+	decision := policy.CheckReturn(s.resource(m.Environment, r.Model), r, claims, restrictions)
 	decision.IgnoreAll(ignored)
 	return decision, errors.Join(rehash, unmet(m.Environment, decision))
 }
 
 // summarized refuses a release that no trusted promoter allowed in the environment.
-func (s *Service) summarized(environment string, r registry.Release, claims []registry.Claim) error {
-	if _, _, ok := registry.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
+func (s *Service) summarized(environment string, r artifact.Release, claims []evidence.Claim) error {
+	if _, _, ok := policy.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
 		return nil
 	}
 	return registry.Errorf(registry.CodePolicy,

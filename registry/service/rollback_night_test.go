@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -15,7 +17,7 @@ import (
 // were promoted. Nothing but the registry is asked.
 func TestRollbackAtNight(t *testing.T) {
 	t.Parallel()
-	inProd := func(edit func(e *registry.Environment)) func(c *service.Config) {
+	inProd := func(edit func(e *policy.Environment)) func(c *service.Config) {
 		return func(c *service.Config) {
 			c.Environments.List = slices.Clone(c.Environments.List)
 			edit(&c.Environments.List[1])
@@ -23,19 +25,19 @@ func TestRollbackAtNight(t *testing.T) {
 	}
 	late := time.Date(2099, 1, 1, 3, 0, 0, 0, time.UTC)
 	oldReports := func(c *service.Config) {
-		inProd(func(e *registry.Environment) { e.Reports = registry.ReportRule{MaxAge: time.Hour} })(c)
+		inProd(func(e *policy.Environment) { e.Reports = policy.ReportRule{MaxAge: time.Hour} })(c)
 		c.Now = func() time.Time { return late }
 	}
-	frozen := inProd(func(e *registry.Environment) {
-		e.Freeze = []registry.Freeze{{Name: "fair", From: time.Unix(0, 0), Until: late.Add(time.Hour)}}
+	frozen := inProd(func(e *policy.Environment) {
+		e.Freeze = []policy.Freeze{{Name: "fair", From: time.Unix(0, 0), Until: late.Add(time.Hour)}}
 	})
-	approvals := inProd(func(e *registry.Environment) { e.Approvals = registry.ApprovalRule{Count: 2} })
-	coverage := inProd(func(e *registry.Environment) {
-		e.Coverage = registry.CoverageRule{NodeTypes: []string{"nowhere"}, Witnesses: 2}
+	approvals := inProd(func(e *policy.Environment) { e.Approvals = policy.ApprovalRule{Count: 2} })
+	coverage := inProd(func(e *policy.Environment) {
+		e.Coverage = policy.CoverageRule{NodeTypes: []string{"nowhere"}, Witnesses: 2}
 	})
-	stricter := require(registry.RequireReproducibleBytes, registry.RequireSeparateRoles)
-	rotated := []func(*service.Config){keyState(registry.RoleBuilder, registry.KeyRetired), keyState(registry.RoleVerifier, registry.KeyRetired),
-		keyState(registry.RoleApprover, registry.KeyRetired)}
+	stricter := require(policy.RequireReproducibleBytes, policy.RequireSeparateRoles)
+	rotated := []func(*service.Config){keyState(evidence.RoleBuilder, evidence.KeyRetired), keyState(evidence.RoleVerifier, evidence.KeyRetired),
+		keyState(evidence.RoleApprover, evidence.KeyRetired)}
 	for name, c := range map[string]struct {
 		edits    []func(*service.Config)
 		evidence string // predicate that an approver or verifier attached to the earlier release
@@ -47,12 +49,12 @@ func TestRollbackAtNight(t *testing.T) {
 		"node types that were never proven":   {edits: []func(*service.Config){coverage}},
 		"stricter requirements":               {edits: []func(*service.Config){stricter}},
 		"keys that were replaced":             {edits: rotated},
-		"a verifier's key that was revoked":   {edits: []func(*service.Config){keyState(registry.RoleVerifier, registry.KeyRevoked)}},
+		"a verifier's key that was revoked":   {edits: []func(*service.Config){keyState(evidence.RoleVerifier, evidence.KeyRevoked)}},
 		"all of that at once":                 {edits: append(slices.Clone(rotated), oldReports, frozen, approvals, coverage)},
-		"a quarantine":                        {evidence: registry.PredicateQuarantine, refused: "in quarantine"},
-		"a builder's key that was revoked":    {edits: []func(*service.Config){keyState(registry.RoleBuilder, registry.KeyRevoked)}, refused: "signature"},
-		"the promoter's key that was revoked": {edits: []func(*service.Config){keyState(registry.RolePromoter, registry.KeyRevoked)}, refused: "summary"},
-		"a quarantine, and all of that":       {edits: append(slices.Clone(rotated), oldReports, frozen), evidence: registry.PredicateQuarantine, refused: "in quarantine"},
+		"a quarantine":                        {evidence: evidence.PredicateQuarantine, refused: "in quarantine"},
+		"a builder's key that was revoked":    {edits: []func(*service.Config){keyState(evidence.RoleBuilder, evidence.KeyRevoked)}, refused: "signature"},
+		"the promoter's key that was revoked": {edits: []func(*service.Config){keyState(evidence.RolePromoter, evidence.KeyRevoked)}, refused: "summary"},
+		"a quarantine, and all of that":       {edits: append(slices.Clone(rotated), oldReports, frozen), evidence: evidence.PredicateQuarantine, refused: "in quarantine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,9 +62,9 @@ func TestRollbackAtNight(t *testing.T) {
 			first := w.Promoted(t, registrytest.Build{})
 			second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 			if c.evidence != "" {
-				w.AttachTo(t, "prod", first, first.Digest, c.evidence, registry.Quarantine{Reason: "wrong labels", IssuedOn: time.Unix(1, 0).UTC()})
+				w.AttachTo(t, "prod", first, first.Digest, c.evidence, evidence.Quarantine{Reason: "wrong labels", IssuedOn: time.Unix(1, 0).UTC()})
 			}
-			_, err := w.after(t, c.edits...).Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "p99 doubled"})
+			_, err := w.after(t, c.edits...).Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "p99 doubled"})
 			switch {
 			case c.refused == "" && (err != nil || w.head(t).Release != first.Digest):
 				t.Errorf("error %v, head %s, want %s", err, w.head(t).Release, first.Digest)

@@ -5,7 +5,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -17,21 +19,21 @@ func TestEventsNameTheRules(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	claims, _, err := w.Claims(t.Context(), "prod", first)
 	must(t, err)
-	_, summary, ok := registry.FindVSA(claims, first, w.config.Environments.ResourceURI("prod", registrytest.Model))
+	_, summary, ok := policy.FindVSA(claims, first, w.config.Environments.ResourceURI("prod", registrytest.Model))
 	if !ok {
 		t.Fatal("no summary")
 	}
-	w.config.Environments.List[1].Require = []string{registry.RequireSignature}
+	w.config.Environments.List[1].Require = []string{policy.RequireSignature}
 	w.config.Environments.Digest = digest.FromString("changed")
 	w.serve(t)
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "slow"})
+	_, err = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "slow"})
 	must(t, err)
-	events, err := w.History(t.Context(), registry.HistoryQuery{})
+	events, err := w.History(t.Context(), history.HistoryQuery{})
 	must(t, err)
-	var moved []registry.Event
+	var moved []history.Event
 	for _, e := range events {
-		if e.Kind == registry.EventPromote || e.Kind == registry.EventRollback {
+		if e.Kind == history.EventPromote || e.Kind == history.EventRollback {
 			moved = append(moved, e)
 			continue
 		}

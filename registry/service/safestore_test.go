@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // pantry is a store, safe beside collectors, of which some bytes are marked.
@@ -19,13 +20,13 @@ type pantry struct {
 	t     *testing.T
 	db    *mem.DB
 	bytes *mem.Blobs
-	blobs registry.Blobs
-	refs  registry.RepositoryRecords
+	blobs storage.Blobs
+	refs  storage.RepositoryRecords
 }
 
 const goods = "goods"
 
-func newPantry(t *testing.T, remover registry.Remover) *pantry {
+func newPantry(t *testing.T, remover storage.Remover) *pantry {
 	t.Helper()
 	p := &pantry{t: t, db: mem.New(), bytes: mem.NewBlobs()}
 	safe := gc.SafeStore{Garbage: p.db, Remover: remover}
@@ -56,14 +57,14 @@ func (p *pantry) add() error {
 }
 
 func (p *pantry) addManifest() error {
-	return p.refs.PutManifest(p.t.Context(), "staging/a", registry.Manifest{Digest: p.digest(), Size: int64(len(goods))}, "1.0.0")
+	return p.refs.PutManifest(p.t.Context(), "staging/a", storage.Manifest{Digest: p.digest(), Size: int64(len(goods))}, "1.0.0")
 }
 
 // begin begins to remove the goods.
 func (p *pantry) begin(id string) {
 	p.t.Helper()
-	begun, err := p.db.BeginRemoval(p.t.Context(), registry.RemovalRequest{
-		ID: id, Digests: []registry.Digest{p.digest()}, Before: time.Now(), Lasting: registry.RemovalTime,
+	begun, err := p.db.BeginRemoval(p.t.Context(), storage.RemovalRequest{
+		ID: id, Digests: []registry.Digest{p.digest()}, Before: time.Now(), Lasting: storage.RemovalTime,
 	})
 	if err != nil || len(begun) != 1 {
 		p.t.Fatalf("a removal of %v began (%v), want one of the goods", begun, err)
@@ -116,7 +117,7 @@ func TestPutTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPantry(t, nil)
 		p.begin("one")
-		p.waits(p.put, registry.RemovalTime)
+		p.waits(p.put, storage.RemovalTime)
 		p.waits(p.add, 0)
 		if confirmed, err := p.db.ConfirmRemoval(t.Context(), "one", 0); confirmed || err != nil {
 			t.Errorf("the removal lasts on: %t, %v", confirmed, err)
@@ -126,7 +127,7 @@ func TestPutTakesOver(t *testing.T) {
 
 // gatekeeper is a remover one of whose permits is in use.
 type gatekeeper struct {
-	registry.Remover
+	storage.Remover
 	closed chan struct{}
 }
 
@@ -146,7 +147,7 @@ func TestPutAwaitsPermits(t *testing.T) {
 		keeper := gatekeeper{closed: make(chan struct{})}
 		p := newPantry(t, keeper)
 		p.begin("one")
-		const late = registry.RemovalTime + time.Hour
+		const late = storage.RemovalTime + time.Hour
 		time.AfterFunc(late, func() {
 			p.must(p.bytes.Delete(t.Context(), p.digest()))
 			close(keeper.closed)

@@ -9,48 +9,54 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Config configures a Service. Only Mirror, Compare, Inspect, Manifests, NodeTypes, RestrictionBundles, what
 // trust bundles need, and Now are optional.
 type Config struct {
-	Environments registry.Environments
-	Catalog      registry.Catalog
-	Records      registry.HistoryIndex // of the same database as Catalog
-	Listing      registry.Listing      // of the same database as Catalog
-	Intents      registry.Intents
-	Content      registry.Content
-	Verify       registry.VerifyEvidence
-	Sign         registry.SignEvidence // called for the promoter's and the attester's role
-	Mirror       Mirror                // required if an environment is external
+	Environments policy.Environments
+	Catalog      storage.Catalog
+	Records      history.HistoryIndex // of the same database as Catalog
+	Listing      storage.Listing      // of the same database as Catalog
+	Intents      storage.Intents
+	Content      storage.Content
+	Verify       storage.VerifyEvidence
+	Sign         storage.SignEvidence // called for the promoter's and the attester's role
+	Mirror       Mirror               // required if an environment is external
 	// Compare reads and compares limits and interfaces. Nil: not known, so that requirements that need
 	// it are not met.
-	Compare registry.CompareReleases
+	Compare policy.CompareReleases
 	// Inspect looks at the bytes of the engines of a release, which is in a registry that does not look at what is pushed
 	// to it. Nil: promotions from such a registry are refused.
-	Inspect   func(ctx context.Context, at registry.Located) error
-	Manifests registry.Manifests // says who pushed evidence; nil: unknown, so any may be pushed
-	NodeTypes registry.NodeTypes // rollbacks warn of types that lose their engine; nil: no node types
+	Inspect   func(ctx context.Context, at policy.Located) error
+	Manifests storage.Manifests // says who pushed evidence; nil: unknown, so any may be pushed
+	NodeTypes storage.NodeTypes // rollbacks warn of types that lose their engine; nil: no node types
 	// CheckStatement holds the predicate of new evidence against its schema. Nil: it is only decoded, strictly.
-	CheckStatement func(registry.Statement) error
+	CheckStatement func(evidence.Statement) error
 	// RestrictionBundles are of the same database as Catalog. Nil: restriction lists cannot be read, so
 	// that an environment whose history names one allows nothing.
-	RestrictionBundles registry.RestrictionBundles
+	RestrictionBundles storage.RestrictionBundles
 	// TrustBundles are of the same database as Catalog. ReadKey reads a file that environments.yaml names,
 	// and KeptCheckpoint a checkpoint that the catalog keeps, by its size. Nil: nothing is published.
-	TrustBundles   registry.TrustBundles
+	TrustBundles   storage.TrustBundles
 	ReadKey        func(path string) ([]byte, error)
-	KeptCheckpoint func(ctx context.Context, size int64) (registry.KeptCheckpoint, error)
+	KeptCheckpoint func(ctx context.Context, size int64) (trust.KeptCheckpoint, error)
 	// MaxReferrers is how much adverse evidence about one subject each caller may attach in an environment; 0: any.
 	MaxReferrers int
-	Tool         registry.ToolIdentity
-	Now          registry.Clock // nil means time.Now
+	Tool         evidence.ToolIdentity
+	Now          storage.Clock // nil means time.Now
 }
 
 // Service implements registry.Interface with its ports. It is safe for concurrent use.
 type Service struct{ Config }
 
-var _ registry.Interface = (*Service)(nil)
+var _ api.Interface = (*Service)(nil)
 
 // New checks the configuration. It requires every part that a check depends on. Errors:
 // CodeInvalid.
@@ -64,7 +70,7 @@ func New(c Config) (*Service, error) {
 	if err := c.Environments.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Mirror == nil && slices.ContainsFunc(c.Environments.List, registry.Environment.External) {
+	if c.Mirror == nil && slices.ContainsFunc(c.Environments.List, policy.Environment.External) {
 		return nil, registry.Errorf(registry.CodeInvalid,
 			"service: a mirror is required where an environment has a registry of its own")
 	}
@@ -76,12 +82,12 @@ func New(c Config) (*Service, error) {
 }
 
 // Environments returns the chain of environments.
-func (s *Service) Environments(context.Context) (registry.Environments, error) {
+func (s *Service) Environments(context.Context) (policy.Environments, error) {
 	return s.Config.Environments, nil
 }
 
 // Heads lists heads.
-func (s *Service) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+func (s *Service) Heads(ctx context.Context, environment, model string) ([]history.Head, error) {
 	if environment != "" {
 		if _, err := s.find(environment); err != nil {
 			return nil, err
@@ -96,19 +102,19 @@ func (s *Service) Heads(ctx context.Context, environment, model string) ([]regis
 
 // markSkipped says of heads that came by a break-glass promotion what that skipped. The promotion
 // that counts is the last one of the release.
-func (s *Service) markSkipped(ctx context.Context, heads []registry.Head) error {
+func (s *Service) markSkipped(ctx context.Context, heads []history.Head) error {
 	for i, h := range heads {
 		e, err := s.find(h.Environment)
 		if err != nil || !e.Protected() {
 			continue // heads of an environment that is no longer in the file are listed too
 		}
-		query := registry.HistoryQuery{Environment: h.Environment, Model: h.Model, Kind: registry.EventPromote, Descending: true}
+		query := history.HistoryQuery{Environment: h.Environment, Model: h.Model, Kind: history.EventPromote, Descending: true}
 		for event, err := range s.Catalog.History(ctx, query) {
 			if err != nil {
 				return err
 			}
 			if event.Release == h.Release {
-				if registry.SaysSkipped(event.Reason) {
+				if policy.SaysSkipped(event.Reason) {
 					heads[i].BreakGlass = event.Reason
 				}
 				break
@@ -119,8 +125,8 @@ func (s *Service) markSkipped(ctx context.Context, heads []registry.Head) error 
 }
 
 // History lists events.
-func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
-	var events []registry.Event
+func (s *Service) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
+	var events []history.Event
 	for e, err := range s.Catalog.History(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -131,10 +137,10 @@ func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]regis
 }
 
 // apply applies a change on behalf of the principal of ctx.
-func (s *Service) apply(ctx context.Context, change registry.Change) error {
-	if p, ok := registry.PrincipalOf(ctx); ok {
+func (s *Service) apply(ctx context.Context, change storage.Change) error {
+	if p, ok := storage.PrincipalOf(ctx); ok {
 		change.Event.Principal = p.Name
-		if (change.Event.Kind == registry.EventPublish || change.Event.Builds()) && p.Person.Validate() == nil {
+		if (change.Event.Kind == history.EventPublish || change.Event.Builds()) && p.Person.Validate() == nil {
 			who := p.Person
 			who.Name = "" // no rule compares it, and the history keeps it for ever
 			change.Event.Person = &who
@@ -148,7 +154,7 @@ func (s *Service) apply(ctx context.Context, change registry.Change) error {
 	return err
 }
 
-func (s *Service) find(environment string) (registry.Environment, error) {
+func (s *Service) find(environment string) (policy.Environment, error) {
 	return s.Config.Environments.Find(environment)
 }
 
@@ -157,10 +163,10 @@ func (s *Service) resource(environment, model string) string {
 }
 
 // head returns the head, or the zero Head if there is none.
-func (s *Service) head(ctx context.Context, environment, model string) (registry.Head, error) {
+func (s *Service) head(ctx context.Context, environment, model string) (history.Head, error) {
 	h, err := s.Catalog.Head(ctx, environment, model)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return registry.Head{}, nil
+		return history.Head{}, nil
 	}
 	return h, err
 }
@@ -172,9 +178,9 @@ func (s *Service) lastEvent(ctx context.Context) (registry.Digest, error) {
 }
 
 // newestEvent returns the newest event, or the zero Event if there are no events.
-func (s *Service) newestEvent(ctx context.Context) (registry.Event, error) {
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Descending: true}) {
+func (s *Service) newestEvent(ctx context.Context) (history.Event, error) {
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Descending: true}) {
 		return e, err
 	}
-	return registry.Event{}, nil
+	return history.Event{}, nil
 }

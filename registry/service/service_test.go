@@ -5,8 +5,12 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestInterface(t *testing.T) {
@@ -33,11 +37,11 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 		"verify":       func(c *service.Config) { c.Verify = nil },
 		"sign":         func(c *service.Config) { c.Sign = nil },
 		"mirror":       func(c *service.Config) { c.Mirror, c.Environments.List[1].Registry = nil, host },
-		"environments": func(c *service.Config) { c.Environments = registry.Environments{} },
+		"environments": func(c *service.Config) { c.Environments = policy.Environments{} },
 		"chain":        func(c *service.Config) { c.Environments.List[1].From = "moon" },
 	} {
 		c := good
-		c.Environments.List = append([]registry.Environment{}, good.Environments.List...)
+		c.Environments.List = append([]policy.Environment{}, good.Environments.List...)
 		remove(&c)
 		if s, err := service.New(c); registry.CodeOf(err) != registry.CodeInvalid || s != nil {
 			t.Errorf("without %s: service %v, error %v, want CodeInvalid", name, s, err)
@@ -56,23 +60,23 @@ func TestHistoryNamesThePrincipal(t *testing.T) {
 	w.Interface = as{w.service, "token:ci"}
 	first := w.Promoted(t, registrytest.Build{})
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "bad"}); err != nil {
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "bad"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.SetHold(t.Context(), "prod", first.Model, "still bad"); err != nil {
 		t.Fatal(err)
 	}
 	w.Interface = as{w.service, ""}
-	if err := w.ReleaseHold(t.Context(), registry.HoldRelease{Environment: "prod", Model: first.Model, Reason: "mended"}); err != nil {
+	if err := w.ReleaseHold(t.Context(), api.HoldRelease{Environment: "prod", Model: first.Model, Reason: "mended"}); err != nil {
 		t.Fatal(err)
 	}
 	w.Interface = w.service
 	w.Build(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
-	events, err := w.History(t.Context(), registry.HistoryQuery{})
+	events, err := w.History(t.Context(), history.HistoryQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := make(map[registry.EventKind]bool)
+	kinds := make(map[history.EventKind]bool)
 	for i, e := range events {
 		want := "token:ci"
 		if i >= len(events)-2 {
@@ -86,7 +90,7 @@ func TestHistoryNamesThePrincipal(t *testing.T) {
 	if len(kinds) != 6 {
 		t.Errorf("there are events of the kinds %v, want all six", kinds)
 	}
-	var before registry.Event
+	var before history.Event
 	if events[0].Principal = "token:mallory"; events[0].VerifyChain(before) == nil {
 		t.Error("another name in a row is not noticed")
 	}
@@ -94,27 +98,27 @@ func TestHistoryNamesThePrincipal(t *testing.T) {
 
 // as is a registry that somebody asks.
 type as struct {
-	registry.Interface
+	api.Interface
 	name string
 }
 
 func (a as) in(ctx context.Context) context.Context {
-	return registry.WithPrincipal(ctx, registry.Principal{Name: a.name})
+	return storage.WithPrincipal(ctx, storage.Principal{Name: a.name})
 }
 
-func (a as) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+func (a as) Publish(ctx context.Context, p api.Publication) (history.Head, error) {
 	return a.Interface.Publish(a.in(ctx), p)
 }
 
-func (a as) Attach(ctx context.Context, e registry.Attachment) (registry.Digest, error) {
+func (a as) Attach(ctx context.Context, e api.Attachment) (registry.Digest, error) {
 	return a.Interface.Attach(a.in(ctx), e)
 }
 
-func (a as) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+func (a as) Promote(ctx context.Context, r api.PromoteRequest) (api.Promotion, error) {
 	return a.Interface.Promote(a.in(ctx), r)
 }
 
-func (a as) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+func (a as) Rollback(ctx context.Context, r api.RollbackRequest) (api.Promotion, error) {
 	return a.Interface.Rollback(a.in(ctx), r)
 }
 
@@ -122,6 +126,6 @@ func (a as) SetHold(ctx context.Context, environment, model, reason string) erro
 	return a.Interface.SetHold(a.in(ctx), environment, model, reason)
 }
 
-func (a as) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
+func (a as) ReleaseHold(ctx context.Context, r api.HoldRelease) error {
 	return a.Interface.ReleaseHold(a.in(ctx), r)
 }

@@ -10,10 +10,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // world is a service over storage in memory, with hands on what it stands on.
@@ -47,9 +51,9 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	}, oci.Options{})
 	w.Parts = store
 	w.config = service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.refs,
-		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
+		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
 	}
 	for _, edit := range edits {
 		edit(&w.config)
@@ -71,7 +75,7 @@ func (w *world) serve(t *testing.T) {
 }
 
 // proven is a release of a world that could be promoted.
-func (w *world) proven(t *testing.T, b registrytest.Build) registry.Release {
+func (w *world) proven(t *testing.T, b registrytest.Build) artifact.Release {
 	t.Helper()
 	r := w.Build(t, b)
 	w.Prove(t, r)
@@ -79,20 +83,20 @@ func (w *world) proven(t *testing.T, b registrytest.Build) registry.Release {
 }
 
 // head is the head of prod, or the zero Head.
-func (w *world) head(t *testing.T) registry.Head {
+func (w *world) head(t *testing.T) history.Head {
 	t.Helper()
 	heads, err := w.db.Heads(t.Context(), "prod", registrytest.Model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(heads) == 0 {
-		return registry.Head{}
+		return history.Head{}
 	}
 	return heads[0]
 }
 
 // clock goes on by a second whenever it is looked at.
-func clock() registry.Clock {
+func clock() storage.Clock {
 	var mu sync.Mutex
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return func() time.Time {
@@ -105,11 +109,11 @@ func clock() registry.Clock {
 
 // blobs is a store in which the bytes of some digests were changed.
 type blobs struct {
-	registry.Blobs
+	storage.Blobs
 	flipped registry.Digest
 }
 
-func (b *blobs) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (b *blobs) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	blob, size, err := b.Blobs.Open(ctx, d)
 	if err != nil || d != b.flipped {
 		return blob, size, err
@@ -118,7 +122,7 @@ func (b *blobs) Open(ctx context.Context, d registry.Digest) (registry.Blob, int
 }
 
 // flippedBlob is a blob with one bit changed in every read.
-type flippedBlob struct{ registry.Blob }
+type flippedBlob struct{ storage.Blob }
 
 func (f flippedBlob) Read(p []byte) (int, error) {
 	n, err := f.Blob.Read(p)
@@ -134,12 +138,12 @@ func (f flippedBlob) WriteTo(w io.Writer) (int64, error) {
 
 // refs is a store that has lost some manifests, and in which others were pushed.
 type refs struct {
-	registry.RepositoryRecords
+	storage.RepositoryRecords
 	lost   map[registry.Digest]bool
 	pushed map[registry.Digest]bool // by somebody
 }
 
-func (r *refs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+func (r *refs) Manifest(ctx context.Context, repository string, d registry.Digest) (storage.Manifest, error) {
 	m, err := r.RepositoryRecords.Manifest(ctx, repository, d)
 	if r.pushed[d] {
 		m.Pusher = "token:ci"
@@ -148,14 +152,14 @@ func (r *refs) Manifest(ctx context.Context, repository string, d registry.Diges
 }
 
 func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest,
-	artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+	artifactType string, after registry.Digest) ([]storage.Manifest, error) {
 	for {
 		found, err := r.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
 		after = found[len(found)-1].Digest
-		kept := slices.DeleteFunc(found, func(m registry.Manifest) bool { return r.lost[m.Digest] })
+		kept := slices.DeleteFunc(found, func(m storage.Manifest) bool { return r.lost[m.Digest] })
 		if len(kept) > 0 {
 			return kept, nil
 		}
@@ -165,7 +169,7 @@ func (r *refs) Referrers(ctx context.Context, repository string, d registry.Dige
 // losable is a store in which a manifest that was lost is listed again when it is put again.
 type losable struct{ refs }
 
-func (l *losable) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (l *losable) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	delete(l.lost, m.Digest)
 	return l.refs.PutManifest(ctx, repository, m, tags...)
 }

@@ -7,14 +7,19 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // attached lists the environments in which the history names a bundle.
 func (w *world) attached(t *testing.T, bundle registry.Digest) []string {
 	t.Helper()
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventAttach})
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventAttach})
 	must(t, err)
 	var places []string
 	for _, e := range events {
@@ -26,7 +31,7 @@ func (w *world) attached(t *testing.T, bundle registry.Digest) []string {
 }
 
 // chosen is the engine that a resolver gives for prod.
-func chosen(t *testing.T, r registry.Reader, what string) registry.Digest {
+func chosen(t *testing.T, r api.Reader, what string) registry.Digest {
 	t.Helper()
 	answer, err := r.Resolve(t.Context(), prod(""))
 	if err != nil || answer.Engine == nil {
@@ -49,30 +54,30 @@ func TestReportsOfStagingCountInProd(t *testing.T) {
 			best := chosen(t, s, "before")
 			e, _ := r.Engine(best)
 
-			failed := w.AttachTo(t, "staging", r, best, registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail))
+			failed := w.AttachTo(t, "staging", r, best, evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictFail))
 			if got := w.attached(t, failed); !slices.Equal(got, []string{"staging", "prod"}) {
 				t.Errorf("the failure is attached in %v, want in staging and then in prod", got)
 			}
-			for _, resolver := range []registry.Reader{w, s} {
+			for _, resolver := range []api.Reader{w, s} {
 				if got := chosen(t, resolver, "after the failure"); got == best {
 					t.Errorf("%T gives the engine that failed", resolver)
 				}
 			}
-			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy ||
+			if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy ||
 				!strings.Contains(err.Error(), "would no longer accept it") {
 				t.Errorf("promote what failed since: %+v, error %v, want CodePolicy", p, err)
 			}
 
-			healed := w.AttachTo(t, "staging", r, best, registry.PredicateParity, w.Seeing(t, registrytest.Report(r, e, registry.VerdictPass)))
+			healed := w.AttachTo(t, "staging", r, best, evidence.PredicateParity, w.Seeing(t, registrytest.Report(r, e, evidence.VerdictPass)))
 			if got := w.attached(t, healed); !slices.Equal(got, []string{"staging", "prod"}) {
 				t.Errorf("the pass is attached in %v, want in staging and then in prod", got)
 			}
-			for _, resolver := range []registry.Reader{w, s} {
+			for _, resolver := range []api.Reader{w, s} {
 				if got := chosen(t, resolver, "after the pass"); got != best {
 					t.Errorf("%T does not give the engine that was healed", resolver)
 				}
 			}
-			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
+			if p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
 				t.Errorf("promote what was healed: %+v, error %v", p, err)
 			}
 			w.faults(t)
@@ -87,10 +92,10 @@ func TestAttachAgainIsNoEvent(t *testing.T) {
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
 	e := r.Engines[0]
-	bundle := w.Bundle(t, "approver", registry.PredicateQuarantine, registry.Quarantine{Reason: "crashes"}, e.Digest)
+	bundle := w.Bundle(t, "approver", evidence.PredicateQuarantine, evidence.Quarantine{Reason: "crashes"}, e.Digest)
 	var stored registry.Digest
 	for _, environment := range []string{"prod", "staging", "prod"} {
-		d, err := w.Attach(t.Context(), registry.Attachment{Environment: environment, Model: r.Model, Release: r.Digest, Subject: e.Digest, Bundle: bundle})
+		d, err := w.Attach(t.Context(), api.Attachment{Environment: environment, Model: r.Model, Release: r.Digest, Subject: e.Digest, Bundle: bundle})
 		must(t, err)
 		stored = d
 	}
@@ -105,8 +110,8 @@ func TestAttachAgainIsNoEvent(t *testing.T) {
 func TestWhatDoesNotSpread(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *service.Config) {
-		c.Environments.Trust = append(c.Environments.Trust, registry.TrustEntry{
-			Key: "verifier-of-staging", Roles: []registry.Role{registry.RoleVerifier}, Resources: []string{"oci://local/staging/"}})
+		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
+			Key: "verifier-of-staging", Roles: []evidence.Role{evidence.RoleVerifier}, Resources: []string{"oci://local/staging/"}})
 	})
 	r := w.Promoted(t, registrytest.Build{})
 	e := r.Engines[0]
@@ -115,11 +120,11 @@ func TestWhatDoesNotSpread(t *testing.T) {
 		subject                  registry.Digest
 		predicate                any
 	}{
-		{"a signature", "builder", registry.PredicateSign, e.Digest, struct{}{}},
-		{"an approval", "approver", registry.PredicateApproval, r.Digest, approved()},
-		{"a report of a verifier of staging", "verifier-of-staging", registry.PredicateParity, e.Digest, registrytest.Report(r, e, registry.VerdictFail)},
+		{"a signature", "builder", evidence.PredicateSign, e.Digest, struct{}{}},
+		{"an approval", "approver", evidence.PredicateApproval, r.Digest, approved()},
+		{"a report of a verifier of staging", "verifier-of-staging", evidence.PredicateParity, e.Digest, registrytest.Report(r, e, evidence.VerdictFail)},
 	} {
-		d, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: c.subject,
+		d, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: c.subject,
 			Bundle: w.Bundle(t, c.key, c.predicateType, c.predicate, c.subject)})
 		must(t, err)
 		if got := w.attached(t, d); slices.Contains(got, "prod") {
@@ -128,7 +133,7 @@ func TestWhatDoesNotSpread(t *testing.T) {
 	}
 	next := w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	if got := w.attached(t,
-		w.AttachTo(t, "staging", next, next.Digest, registry.PredicateQuarantine, struct{}{})); !slices.Equal(got, []string{"staging"}) {
+		w.AttachTo(t, "staging", next, next.Digest, evidence.PredicateQuarantine, struct{}{})); !slices.Equal(got, []string{"staging"}) {
 		t.Errorf("the quarantine of what prod does not have is attached in %v, want in staging", got)
 	}
 }
@@ -142,17 +147,17 @@ func TestPromotionBringsEvidenceToWhatIsThere(t *testing.T) {
 	s := w.replica(t, 1<<20, new(atomic.Int64))
 	best := chosen(t, s, "before")
 	e, _ := r.Engine(best)
-	i := slices.IndexFunc(r.Subjects(), func(s registry.Subject) bool { return s.Digest == best })
-	bundle := registry.Bundle{Data: w.Bundle(t, "verifier", registry.PredicateParity, registrytest.Report(r, e, registry.VerdictFail), best)}
+	i := slices.IndexFunc(r.Subjects(), func(s artifact.Subject) bool { return s.Digest == best })
+	bundle := evidence.Bundle{Data: w.Bundle(t, "verifier", evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictFail), best)}
 	_, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model, bundle, r.Subjects()[i:i+1])
 	must(t, err)
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model, DryRun: true}); registry.CodeOf(err) != registry.CodePolicy {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model, DryRun: true}); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("dry run: error %v, want CodePolicy", err)
 	}
 	if chosen(t, s, "after a dry run") != best {
 		t.Error("a dry run brought evidence to prod")
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model}); registry.CodeOf(err) != registry.CodePolicy {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model}); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("promote: error %v, want CodePolicy", err)
 	}
 	if chosen(t, s, "after the promotion was refused") == best {
@@ -168,9 +173,9 @@ func TestPromotionAgainBringsNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
-	w.AttachTo(t, "staging", r, r.Engines[0].Digest, registry.PredicateProvenance, map[string]string{"made": "again"})
+	w.AttachTo(t, "staging", r, r.Engines[0].Digest, evidence.PredicateProvenance, map[string]string{"made": "again"})
 	before := w.last(t)
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: r.Model})
 	if err != nil || !p.Unchanged {
 		t.Errorf("promote again: %+v, error %v; want that nothing changed", p, err)
 	}
@@ -183,8 +188,8 @@ func TestPromotionAgainBringsNothing(t *testing.T) {
 func TestAttachHoldsEvidenceAgainstItsSchema(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *service.Config) {
-		c.CheckStatement = func(s registry.Statement) error {
-			if s.PredicateType == registry.PredicateQuarantine {
+		c.CheckStatement = func(s evidence.Statement) error {
+			if s.PredicateType == evidence.PredicateQuarantine {
 				return registry.Errorf(registry.CodeInvalid, "it does not fit")
 			}
 			return nil
@@ -192,15 +197,15 @@ func TestAttachHoldsEvidenceAgainstItsSchema(t *testing.T) {
 	})
 	r := w.Build(t, registrytest.Build{})
 	attach := func(predicateType string, predicate any) error {
-		_, err := w.Attach(t.Context(), registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
+		_, err := w.Attach(t.Context(), api.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: r.Digest,
 			Bundle: w.Bundle(t, "approver", predicateType, predicate, r.Digest)})
 		return err
 	}
-	if err := attach(registry.PredicateQuarantine, struct{}{}); !registry.HasCode(err, registry.CodeInvalid) ||
+	if err := attach(evidence.PredicateQuarantine, struct{}{}); !registry.HasCode(err, registry.CodeInvalid) ||
 		!strings.Contains(err.Error(), "it does not fit") {
 		t.Errorf("what does not fit: got %v, want code %s", err, registry.CodeInvalid)
 	}
-	if err := attach(registry.PredicateApproval, approved()); err != nil {
+	if err := attach(evidence.PredicateApproval, approved()); err != nil {
 		t.Errorf("what fits: got %v, want it attached", err)
 	}
 	w.chained(t)

@@ -7,20 +7,23 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // keyState changes the state of the key of a role. A retired key is retired before
 // anything of a world happened.
-func keyState(role registry.Role, state registry.KeyState) func(c *service.Config) {
+func keyState(role evidence.Role, state evidence.KeyState) func(c *service.Config) {
 	return func(c *service.Config) {
 		verify := c.Verify
-		c.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+		c.Verify = func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 			claim, err := verify(ctx, bundle, resource)
 			if err == nil && len(claim.Roles) == 1 && claim.Roles[0] == role {
 				claim.Key = state
-				if state == registry.KeyRetired {
+				if state == evidence.KeyRetired {
 					claim.RetiredAt = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 				}
 			}
@@ -33,7 +36,7 @@ func keyState(role registry.Role, state registry.KeyState) func(c *service.Confi
 func (w *world) after(t *testing.T, edits ...func(c *service.Config)) *service.Service {
 	t.Helper()
 	config := w.config
-	config.Environments.List = append([]registry.Environment{}, config.Environments.List...)
+	config.Environments.List = append([]policy.Environment{}, config.Environments.List...)
 	for _, edit := range edits {
 		edit(&config)
 	}
@@ -47,7 +50,7 @@ func (w *world) after(t *testing.T, edits ...func(c *service.Config)) *service.S
 // require adds to what prod asks for.
 func require(names ...string) func(c *service.Config) {
 	return func(c *service.Config) {
-		c.Environments.List[1].Require = append(registry.DefaultRequire(), names...)
+		c.Environments.List[1].Require = append(policy.DefaultRequire(), names...)
 	}
 }
 
@@ -58,11 +61,11 @@ func TestAdmissionEmptiesNothing(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	for name, edit := range map[string]func(c *service.Config){
-		"a requirement was added": require(registry.RequireReproducibleBytes, registry.RequireRecordedCases),
-		"verifier's key retired":  keyState(registry.RoleVerifier, registry.KeyRetired),
-		"verifier's key revoked":  keyState(registry.RoleVerifier, registry.KeyRevoked),
-		"builder's key retired":   keyState(registry.RoleBuilder, registry.KeyRetired),
-		"approver's key revoked":  keyState(registry.RoleApprover, registry.KeyRevoked),
+		"a requirement was added": require(policy.RequireReproducibleBytes, policy.RequireRecordedCases),
+		"verifier's key retired":  keyState(evidence.RoleVerifier, evidence.KeyRetired),
+		"verifier's key revoked":  keyState(evidence.RoleVerifier, evidence.KeyRevoked),
+		"builder's key retired":   keyState(evidence.RoleBuilder, evidence.KeyRetired),
+		"approver's key revoked":  keyState(evidence.RoleApprover, evidence.KeyRevoked),
 	} {
 		s := w.after(t, edit)
 		for _, version := range []string{"", "1.0.0"} {
@@ -70,17 +73,17 @@ func TestAdmissionEmptiesNothing(t *testing.T) {
 				t.Errorf("%s: resolve of version %q: %v", name, version, err)
 			}
 		}
-		if p, err := s.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod",
+		if p, err := s.Rollback(t.Context(), api.RollbackRequest{Environment: "prod",
 			Model: registrytest.Model, Reason: "x", DryRun: true}); err != nil || p.Release != first.Digest {
 			t.Errorf("%s: rollback to %s, error %v; want %s", name, p.Release, err, first.Digest)
 		}
-		if p, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil || !p.Unchanged {
+		if p, err := s.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil || !p.Unchanged {
 			t.Errorf("%s: promote what is there: %+v, error %v", name, p, err)
 		}
 	}
 	w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
-	if _, err := w.after(t, require(registry.RequireReproducibleBytes)).Promote(t.Context(),
-		registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
+	if _, err := w.after(t, require(policy.RequireReproducibleBytes)).Promote(t.Context(),
+		api.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("promote what lacks the new requirement: %v, want CodePolicy", err)
 	}
 }
@@ -90,19 +93,19 @@ func TestRevocation(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
-	for role, says := range map[registry.Role]string{registry.RoleBuilder: "signature of", registry.RolePromoter: "no verification summary"} {
-		s := w.after(t, keyState(role, registry.KeyRevoked))
+	for role, says := range map[evidence.Role]string{evidence.RoleBuilder: "signature of", evidence.RolePromoter: "no verification summary"} {
+		s := w.after(t, keyState(role, evidence.KeyRevoked))
 		if _, err := s.Resolve(t.Context(), prod("")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("resolve after the %s's key was revoked: %v, want %q", role, err, says)
 		}
 	}
-	w.AttachTo(t, "prod", r, r.Digest, registry.PredicateQuarantine, struct{}{})
-	for _, state := range []registry.KeyState{registry.KeyTrusted, registry.KeyRetired, registry.KeyRevoked} {
-		s := w.after(t, keyState(registry.RoleApprover, state))
+	w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, struct{}{})
+	for _, state := range []evidence.KeyState{evidence.KeyTrusted, evidence.KeyRetired, evidence.KeyRevoked} {
+		s := w.after(t, keyState(evidence.RoleApprover, state))
 		if _, err := s.Resolve(t.Context(), prod("")); err == nil || !strings.Contains(err.Error(), "in quarantine") {
 			t.Errorf("resolve of what an approver put into quarantine, whose key is %s: %v", state, err)
 		}
-		if _, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy ||
+		if _, err := s.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy ||
 			!strings.Contains(err.Error(), "in quarantine") {
 			t.Errorf("promote what an approver put into quarantine, whose key is %s: %v", state, err)
 		}
@@ -116,8 +119,8 @@ func TestRollbackToAnEngineThatFailed(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	e := first.Engines[0]
-	w.AttachTo(t, "prod", first, e.Digest, registry.PredicateParity, registrytest.Report(first, e, registry.VerdictFail))
-	p, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
+	w.AttachTo(t, "prod", first, e.Digest, evidence.PredicateParity, registrytest.Report(first, e, evidence.VerdictFail))
+	p, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
 	if err != nil || p.Release != first.Digest || len(p.Warnings) == 0 || !strings.Contains(p.Warnings[0], e.Label()) {
 		t.Errorf("rollback: %+v, error %v; want a warning about %s", p, err, e.Label())
 	}

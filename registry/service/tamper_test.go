@@ -7,12 +7,15 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // contents are the digests of everything that a release is made of: manifests,
 // configs and files.
-func contents(t *testing.T, w *world, r registry.Release) []registry.Digest {
+func contents(t *testing.T, w *world, r artifact.Release) []registry.Digest {
 	t.Helper()
 	found := []registry.Digest{r.Digest, r.Limits, r.Interface}
 	for _, e := range r.Engines {
@@ -48,7 +51,7 @@ func TestFlippedByteStopsPromotion(t *testing.T) {
 	r := w.proven(t, registrytest.Build{})
 	for _, d := range contents(t, w, r) {
 		w.blobs.flipped = d
-		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+		_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 		if !registry.HasCode(err, registry.CodeDigest) || registry.ExitCode(err) != 5 || !strings.Contains(err.Error(), string(d)) {
 			t.Errorf("with %s changed: error %v, want CodeDigest that names it", d, err)
 		}
@@ -57,7 +60,7 @@ func TestFlippedByteStopsPromotion(t *testing.T) {
 		}
 	}
 	w.blobs.flipped = ""
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != r.Digest {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil || w.head(t).Release != r.Digest {
 		t.Errorf("with nothing changed: head %+v, error %v", w.head(t), err)
 	}
 }
@@ -69,7 +72,7 @@ func TestFlippedByteStopsRollback(t *testing.T) {
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	for _, d := range contents(t, w, first) {
 		w.blobs.flipped = d
-		_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
+		_, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
 		if !registry.HasCode(err, registry.CodeDigest) || w.head(t).Release != second.Digest {
 			t.Errorf("with %s changed: head %s, error %v, want CodeDigest", d, w.head(t).Release, err)
 		}
@@ -82,13 +85,13 @@ func TestEveryReasonIsSaid(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}); err != nil {
+	if _, err := w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}); err != nil {
 		t.Fatal(err)
 	}
 	other := w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "c"})
 	all := contents(t, w, other)
 	w.blobs.flipped = all[len(all)-1]
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.ExitCode(err) != 5 {
 		t.Errorf("exit code %d, want 5", registry.ExitCode(err))
 	}
@@ -106,9 +109,9 @@ func TestEvidenceThatIsGoneStopsPromotion(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.proven(t, registrytest.Build{})
-	gone := w.AttachTo(t, "staging", r, r.Digest, registry.PredicateApproval, approved())
+	gone := w.AttachTo(t, "staging", r, r.Digest, evidence.PredicateApproval, approved())
 	w.refs.lost = map[registry.Digest]bool{gone: true}
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.ExitCode(err) != 4 || !registry.HasCode(err, registry.CodePolicy) || !strings.Contains(err.Error(), string(gone)) {
 		t.Errorf("error %v, want CodePolicy that names %s", err, gone)
 	}
@@ -116,7 +119,7 @@ func TestEvidenceThatIsGoneStopsPromotion(t *testing.T) {
 		t.Errorf("the decision is %+v and the head %+v: want only what is gone to stand in the way", p.Decision.Unmet(), w.head(t))
 	}
 	w.refs.lost = nil
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 		t.Errorf("with the evidence back: error %v", err)
 	}
 }
@@ -126,10 +129,10 @@ func TestEvidenceOfOthersMayBeGone(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	other := w.proven(t, registrytest.Build{})
-	gone := w.AttachTo(t, "staging", other, other.Digest, registry.PredicateApproval, approved())
+	gone := w.AttachTo(t, "staging", other, other.Digest, evidence.PredicateApproval, approved())
 	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	w.refs.lost = map[registry.Digest]bool{gone: true}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+	if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); err != nil {
 		t.Error(err)
 	}
 }
@@ -139,7 +142,7 @@ func TestSummaryThatIsGoneStopsResolveAndRollback(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	r := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +150,7 @@ func TestSummaryThatIsGoneStopsResolveAndRollback(t *testing.T) {
 	for _, d := range p.VSA {
 		w.refs.lost[d] = true
 	}
-	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
+	q := api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
 	answer, err := w.Resolve(t.Context(), q)
 	if registry.CodeOf(err) != registry.CodePolicy || answer.Engine != nil || !strings.Contains(err.Error(), "verification summary") {
 		t.Errorf("resolve gives %+v, error %v, want CodePolicy", answer, err)
@@ -157,7 +160,7 @@ func TestSummaryThatIsGoneStopsResolveAndRollback(t *testing.T) {
 		t.Errorf("resolve of the version before gives %+v, error %v", answer, err)
 	}
 	third := w.Promoted(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
-	_, err = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
+	_, err = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
 	if registry.CodeOf(err) != registry.CodePolicy || w.head(t).Release != third.Digest {
 		t.Errorf("rollback to %s: head %+v, error %v, want CodePolicy", r.Tag(), w.head(t), err)
 	}
@@ -169,9 +172,9 @@ func TestEvidenceThatIsGoneAtTheDestination(t *testing.T) {
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	gone := w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
+	gone := w.AttachTo(t, "prod", first, first.Digest, evidence.PredicateQuarantine, struct{}{})
 	w.refs.lost = map[registry.Digest]bool{gone: true}
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
 	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "in quarantine") || w.head(t).Release != second.Digest {
 		t.Errorf("head %s, error %v, want CodePolicy for the quarantine", w.head(t).Version, err)
 	}
@@ -187,7 +190,7 @@ func TestProtectedTagsDoNotMove(t *testing.T) {
 	if err := w.db.SetTag(t.Context(), "prod/"+registrytest.Model, tag, first.Engines[0].Digest); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), tag) {
 		t.Errorf("error %v, want CodeConflict that names the tag", err)
 	}

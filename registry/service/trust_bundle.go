@@ -8,10 +8,16 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // TrustBundle returns the trust bundle that the newest event of its kind names.
-func (s *Service) TrustBundle(ctx context.Context) (registry.SignedTrust, error) {
+func (s *Service) TrustBundle(ctx context.Context) (trust.SignedTrust, error) {
 	signed, err := s.newestTrust(ctx)
 	if err == nil && signed.Digest == "" {
 		err = registry.WithHint(registry.Errorf(registry.CodeNotFound, "no trust bundle was published"),
@@ -22,20 +28,20 @@ func (s *Service) TrustBundle(ctx context.Context) (registry.SignedTrust, error)
 
 // newestTrust is TrustBundle, with the zero SignedTrust if there is none. The signature was verified
 // when the bundle was recorded; the event names its digest.
-func (s *Service) newestTrust(ctx context.Context) (registry.SignedTrust, error) {
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Kind: registry.EventTrust, Descending: true, Limit: 1}) {
+func (s *Service) newestTrust(ctx context.Context) (trust.SignedTrust, error) {
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: history.EventTrust, Descending: true, Limit: 1}) {
 		if err != nil {
-			return registry.SignedTrust{}, err
+			return trust.SignedTrust{}, err
 		}
 		return s.recordedTrust(ctx, e)
 	}
-	return registry.SignedTrust{}, nil
+	return trust.SignedTrust{}, nil
 }
 
 // recordedTrust reads the bundle that an event names.
-func (s *Service) recordedTrust(ctx context.Context, e registry.Event) (registry.SignedTrust, error) {
-	fail := func(err error) (registry.SignedTrust, error) {
-		return registry.SignedTrust{}, registry.WithHint(registry.Errorf(registry.CodeOf(err), "trust bundle %.20q of event %d: %w", e.Version, e.Seq, err),
+func (s *Service) recordedTrust(ctx context.Context, e history.Event) (trust.SignedTrust, error) {
+	fail := func(err error) (trust.SignedTrust, error) {
+		return trust.SignedTrust{}, registry.WithHint(registry.Errorf(registry.CodeOf(err), "trust bundle %.20q of event %d: %w", e.Version, e.Seq, err),
 			"restore it from a backup, or publish it again")
 	}
 	if s.TrustBundles == nil || len(e.Evidence) != 1 {
@@ -51,52 +57,52 @@ func (s *Service) recordedTrust(ctx context.Context, e registry.Event) (registry
 	if found := digest.FromBytes(stored.Bundle); found != e.Evidence[0] {
 		return fail(registry.Errorf(registry.CodeDigest, "its bytes were changed: they have the digest %s", found))
 	}
-	trust, err := registry.PeekTrustBundle(stored.Bundle)
+	trustEntries, err := trust.PeekTrustBundle(stored.Bundle)
 	if err != nil {
 		return fail(err)
 	}
-	return registry.SignedTrust{Digest: e.Evidence[0], Trust: trust, Signer: e.Signer, RecordedAt: e.Time, Bundle: stored.Bundle}, nil
+	return trust.SignedTrust{Digest: e.Evidence[0], Trust: trustEntries, Signer: e.Signer, RecordedAt: e.Time, Bundle: stored.Bundle}, nil
 }
 
 // PublishTrust makes a signed bundle the newest, if it follows that and says what this registry says.
 // The newest bundle is stored again, in case it was lost.
-func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (registry.SignedTrust, error) {
+func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (trust.SignedTrust, error) {
 	if s.TrustBundles == nil || s.ReadKey == nil || s.KeptCheckpoint == nil {
-		return registry.SignedTrust{}, registry.Errorf(registry.CodeUnavailable, "this process cannot publish trust bundles")
+		return trust.SignedTrust{}, registry.Errorf(registry.CodeUnavailable, "this process cannot publish trust bundles")
 	}
-	if len(bundle) > registry.MaxTrustBundle {
-		return registry.SignedTrust{}, registry.Errorf(registry.CodeInvalid,
-			"trust bundle: %d bytes, want at most %d", len(bundle), registry.MaxTrustBundle)
+	if len(bundle) > trust.MaxTrustBundle {
+		return trust.SignedTrust{}, registry.Errorf(registry.CodeInvalid,
+			"trust bundle: %d bytes, want at most %d", len(bundle), trust.MaxTrustBundle)
 	}
-	claim, err := s.Verify(ctx, bundle, registry.RegistryURI(s.Config.Environments.Registry))
+	claim, err := s.Verify(ctx, bundle, trust.RegistryURI(s.Config.Environments.Registry))
 	if err != nil {
-		return registry.SignedTrust{}, err
+		return trust.SignedTrust{}, err
 	}
 	if s.CheckStatement != nil {
 		if err := s.CheckStatement(claim.Statement); err != nil {
-			return registry.SignedTrust{}, err
+			return trust.SignedTrust{}, err
 		}
 	}
-	trust, err := claim.TrustBundle(s.Config.Environments.Registry)
+	trustEntries, err := trust.BundleOf(claim, s.Config.Environments.Registry)
 	if err != nil {
-		return registry.SignedTrust{}, err
+		return trust.SignedTrust{}, err
 	}
-	next := registry.SignedTrust{Digest: digest.FromBytes(bundle), Trust: trust, Signer: claim.Signer, Bundle: bundle}
+	next := trust.SignedTrust{Digest: digest.FromBytes(bundle), Trust: trustEntries, Signer: claim.Signer, Bundle: bundle}
 	if err := decided(func() error { return s.publishTrust(ctx, next) }); err != nil {
-		return registry.SignedTrust{}, err
+		return trust.SignedTrust{}, err
 	}
 	return s.TrustBundle(ctx)
 }
 
 // publishTrust records a bundle as the next one, unless it is the newest.
-func (s *Service) publishTrust(ctx context.Context, next registry.SignedTrust) error {
+func (s *Service) publishTrust(ctx context.Context, next trust.SignedTrust) error {
 	state, err := s.Catalog.ModelState(ctx, "", "")
 	if err != nil {
 		return err
 	}
-	basis := registry.NewDecisionBasis(state, s.Config.Environments, registry.Release{})
-	stored := registry.TrustBundleDocument{Bundle: next.Bundle}
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Kind: registry.EventTrust, Descending: true, Limit: 1}) {
+	basis := history.NewDecisionBasis(state, s.Config.Environments, artifact.Release{})
+	stored := storage.TrustBundleDocument{Bundle: next.Bundle}
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: history.EventTrust, Descending: true, Limit: 1}) {
 		if err != nil {
 			return err
 		}
@@ -129,10 +135,10 @@ func (s *Service) publishTrust(ctx context.Context, next registry.SignedTrust) e
 	if len(why) > 0 {
 		reason = "changed: " + strings.Join(why, ", ")
 	}
-	return s.apply(ctx, registry.Change{
-		Event: registry.Event{
-			Time: now, Kind: registry.EventTrust, Version: strconv.FormatInt(next.Trust.Version, 10),
-			PredicateType: registry.PredicateTrustBundle, Evidence: []registry.Digest{next.Digest}, Signer: next.Signer, Reason: reason,
+	return s.apply(ctx, storage.Change{
+		Event: history.Event{
+			Time: now, Kind: history.EventTrust, Version: strconv.FormatInt(next.Trust.Version, 10),
+			PredicateType: trust.PredicateTrustBundle, Evidence: []registry.Digest{next.Digest}, Signer: next.Signer, Reason: reason,
 		},
 		DecisionBasis: &basis,
 	})
@@ -140,12 +146,12 @@ func (s *Service) publishTrust(ctx context.Context, next registry.SignedTrust) e
 
 // saysTheSame checks that a bundle says what environments.yaml, the restriction lists in force and the
 // checkpoints of this registry say. Errors: CodeTrust.
-func (s *Service) saysTheSame(ctx context.Context, b registry.TrustBundle) error {
-	ours, err := registry.DraftTrustBundle(s.Config.Environments, s.ReadKey)
+func (s *Service) saysTheSame(ctx context.Context, b trust.TrustBundle) error {
+	ours, err := policy.DraftTrustBundle(s.Config.Environments, s.ReadKey)
 	if err != nil {
 		return err
 	}
-	var lists []registry.SignedRestrictions
+	var lists []restriction.SignedRestrictions
 	for _, e := range s.Config.Environments.List {
 		signed, _, err := s.readRestrictions(ctx, e.Name)
 		if err != nil {

@@ -10,41 +10,47 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/restriction"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // publishing makes a world that publishes trust bundles, with a publisher's key beside those of the
 // roles and a kept checkpoint.
 func publishing(t *testing.T) *world {
 	t.Helper()
-	entry := func(key string, state registry.KeyState, resource string, roles ...registry.Role) registry.TrustEntry {
-		return registry.TrustEntry{Key: key, Roles: roles, Resources: []string{resource}, State: state}
+	entry := func(key string, state evidence.KeyState, resource string, roles ...evidence.Role) trust.TrustEntry {
+		return trust.TrustEntry{Key: key, Roles: roles, Resources: []string{resource}, State: state}
 	}
 	return setup(t, func(c *service.Config) {
 		const all = "oci://local/"
 		c.Environments.Configuration = digest.FromString("environments and keys")
-		c.Environments.Trust = append(c.Environments.Trust, entry("publisher", "", all, registry.RolePublisher),
-			entry("revoked", registry.KeyRevoked, all, registry.RolePublisher), entry("retired", registry.KeyRetired, all, registry.RolePublisher),
-			entry("elsewhere", "", "oci://local/prod/", registry.RolePublisher))
-		c.TrustBundles = mem.NewTable[registry.TrustBundleDocument]()
+		c.Environments.Trust = append(c.Environments.Trust, entry("publisher", "", all, evidence.RolePublisher),
+			entry("revoked", evidence.KeyRevoked, all, evidence.RolePublisher), entry("retired", evidence.KeyRetired, all, evidence.RolePublisher),
+			entry("elsewhere", "", "oci://local/prod/", evidence.RolePublisher))
+		c.TrustBundles = mem.NewTable[storage.TrustBundleDocument]()
 		c.ReadKey = func(path string) ([]byte, error) { return []byte("PEM of " + path), nil }
-		c.KeptCheckpoint = func(_ context.Context, size int64) (registry.KeptCheckpoint, error) {
+		c.KeptCheckpoint = func(_ context.Context, size int64) (trust.KeptCheckpoint, error) {
 			if size != 3 {
-				return registry.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none")
+				return trust.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none")
 			}
-			return registry.KeptCheckpoint{Size: 3, Note: "kept"}, nil
+			return trust.KeptCheckpoint{Size: 3, Note: "kept"}, nil
 		}
 	})
 }
 
 // nextTrust is the bundle that may follow now.
-func (w *world) nextTrust(t *testing.T) registry.TrustBundle {
+func (w *world) nextTrust(t *testing.T) trust.TrustBundle {
 	t.Helper()
-	next, err := registry.DraftTrustBundle(w.config.Environments, w.config.ReadKey)
+	next, err := policy.DraftTrustBundle(w.config.Environments, w.config.ReadKey)
 	must(t, err)
-	var lists []registry.SignedRestrictions
+	var lists []restriction.SignedRestrictions
 	for _, e := range w.config.Environments.List {
 		signed, err := w.Restrictions(t.Context(), e.Name)
 		must(t, err)
@@ -61,9 +67,9 @@ func (w *world) nextTrust(t *testing.T) registry.TrustBundle {
 	return next
 }
 
-func (w *world) signTrust(t *testing.T, key string, b registry.TrustBundle) []byte {
+func (w *world) signTrust(t *testing.T, key string, b trust.TrustBundle) []byte {
 	t.Helper()
-	statement, err := registry.NewTrustBundle(b)
+	statement, err := trust.NewTrustBundle(b)
 	must(t, err)
 	bundle, err := w.Keys.SignAs(t.Context(), key, statement)
 	must(t, err)
@@ -71,7 +77,7 @@ func (w *world) signTrust(t *testing.T, key string, b registry.TrustBundle) []by
 }
 
 // publish publishes the bundle that may follow now.
-func (w *world) publish(t *testing.T) registry.SignedTrust {
+func (w *world) publish(t *testing.T) trust.SignedTrust {
 	t.Helper()
 	signed, err := w.PublishTrust(t.Context(), w.signTrust(t, "publisher", w.nextTrust(t)))
 	must(t, err)
@@ -89,7 +95,7 @@ func TestPublishTrust(t *testing.T) {
 	r := w.Build(t, registrytest.Build{})
 	w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
 	next := w.nextTrust(t)
-	next.Checkpoint = registry.KeptCheckpoint{Size: 3, Note: "kept"}
+	next.Checkpoint = trust.KeptCheckpoint{Size: 3, Note: "kept"}
 	bundle := w.signTrust(t, "publisher", next)
 	second, err := w.PublishTrust(t.Context(), bundle)
 	if err != nil || second.Trust.Version != 2 || second.Trust.Previous != first.Digest ||
@@ -100,7 +106,7 @@ func TestPublishTrust(t *testing.T) {
 	if err != nil || again.Digest != second.Digest {
 		t.Errorf("the same again: %s, error %v; want %s", again.Digest, err, second.Digest)
 	}
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventTrust})
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventTrust})
 	if err != nil || len(events) != 2 || events[1].Version != "2" || events[1].Evidence[0] != second.Digest ||
 		events[1].Signer != w.Keys.KeyID("publisher") || events[1].Reason != "changed: restrictions" {
 		t.Errorf("events %+v, error %v; want one for each bundle, and what changed", events, err)
@@ -113,7 +119,7 @@ func TestPublishTrustRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		key   string // that signs; empty: the publisher's
-		spoil func(w *world, b *registry.TrustBundle)
+		spoil func(w *world, b *trust.TrustBundle)
 		code  registry.Code
 		says  string
 	}{
@@ -122,31 +128,31 @@ func TestPublishTrustRefuses(t *testing.T) {
 		"a revoked key":        {key: "revoked", code: registry.CodeTrust, says: "is revoked"},
 		"a retired key":        {key: "retired", code: registry.CodeTrust, says: "is retired"},
 		"a key for prod alone": {key: "elsewhere", code: registry.CodeTrust, says: "no key that is trusted"},
-		"a version too many":   {spoil: func(_ *world, b *registry.TrustBundle) { b.Version = 3 }, code: registry.CodeConflict, says: "the newest is 1"},
-		"the version again":    {spoil: func(_ *world, b *registry.TrustBundle) { b.Version, b.Previous = 1, "" }, code: registry.CodeConflict, says: "the newest is 1"},
-		"another one before":   {spoil: func(_ *world, b *registry.TrustBundle) { b.Previous = digest.FromString("x") }, code: registry.CodeConflict, says: "the newest is 1"},
-		"another registry":     {spoil: func(_ *world, b *registry.TrustBundle) { b.Registry = "other" }, code: registry.CodeTrust, says: "of the registry other"},
-		"expired":              {spoil: func(_ *world, b *registry.TrustBundle) { b.ExpiresOn = b.IssuedOn.Add(1) }, code: registry.CodeTrust, says: "it expired on"},
-		"of the future": {spoil: func(_ *world, b *registry.TrustBundle) {
+		"a version too many":   {spoil: func(_ *world, b *trust.TrustBundle) { b.Version = 3 }, code: registry.CodeConflict, says: "the newest is 1"},
+		"the version again":    {spoil: func(_ *world, b *trust.TrustBundle) { b.Version, b.Previous = 1, "" }, code: registry.CodeConflict, says: "the newest is 1"},
+		"another one before":   {spoil: func(_ *world, b *trust.TrustBundle) { b.Previous = digest.FromString("x") }, code: registry.CodeConflict, says: "the newest is 1"},
+		"another registry":     {spoil: func(_ *world, b *trust.TrustBundle) { b.Registry = "other" }, code: registry.CodeTrust, says: "of the registry other"},
+		"expired":              {spoil: func(_ *world, b *trust.TrustBundle) { b.ExpiresOn = b.IssuedOn.Add(1) }, code: registry.CodeTrust, says: "it expired on"},
+		"of the future": {spoil: func(_ *world, b *trust.TrustBundle) {
 			b.IssuedOn, b.ExpiresOn = b.IssuedOn.AddDate(0, 1, 0), b.ExpiresOn.AddDate(0, 1, 0)
 		}, code: registry.CodeTrust, says: "issued on"},
-		"another key": {spoil: func(_ *world, b *registry.TrustBundle) { b.Trust[0].PEM = "PEM of a thief" },
+		"another key": {spoil: func(_ *world, b *trust.TrustBundle) { b.Trust[0].PEM = "PEM of a thief" },
 			code: registry.CodeTrust, says: "something else than this registry about: trust"},
-		"a key too few":      {spoil: func(_ *world, b *registry.TrustBundle) { b.Trust = b.Trust[1:] }, code: registry.CodeTrust, says: "about: trust"},
-		"other environments": {spoil: func(_ *world, b *registry.TrustBundle) { b.Environments = digest.FromString("x") }, code: registry.CodeTrust, says: "about: environments"},
-		"a root more": {spoil: func(_ *world, b *registry.TrustBundle) {
-			b.Roots = []registry.BundledRoot{{Root: registry.Root{Sigstore: "x"}, Content: "x"}}
+		"a key too few":      {spoil: func(_ *world, b *trust.TrustBundle) { b.Trust = b.Trust[1:] }, code: registry.CodeTrust, says: "about: trust"},
+		"other environments": {spoil: func(_ *world, b *trust.TrustBundle) { b.Environments = digest.FromString("x") }, code: registry.CodeTrust, says: "about: environments"},
+		"a root more": {spoil: func(_ *world, b *trust.TrustBundle) {
+			b.Roots = []trust.BundledRoot{{Root: trust.Root{Sigstore: "x"}, Content: "x"}}
 		}, code: registry.CodeTrust, says: "about: roots"},
-		"without a list": {spoil: func(_ *world, b *registry.TrustBundle) {
-			b.Restrictions[1] = registry.BundledRestrictions{Environment: "prod"}
+		"without a list": {spoil: func(_ *world, b *trust.TrustBundle) {
+			b.Restrictions[1] = trust.BundledRestrictions{Environment: "prod"}
 		}, code: registry.CodeTrust, says: "restriction list 0 of prod"},
-		"a checkpoint unkept": {spoil: func(_ *world, b *registry.TrustBundle) { b.Checkpoint = registry.KeptCheckpoint{Size: 4, Note: "kept"} },
+		"a checkpoint unkept": {spoil: func(_ *world, b *trust.TrustBundle) { b.Checkpoint = trust.KeptCheckpoint{Size: 4, Note: "kept"} },
 			code: registry.CodeTrust, says: "not one that this registry made"},
-		"a checkpoint's forger": {spoil: func(_ *world, b *registry.TrustBundle) {
-			b.Checkpoint = registry.KeptCheckpoint{Size: 3, Note: "forged"}
+		"a checkpoint's forger": {spoil: func(_ *world, b *trust.TrustBundle) {
+			b.Checkpoint = trust.KeptCheckpoint{Size: 3, Note: "forged"}
 		}, code: registry.CodeTrust, says: "not one that this registry made"},
-		"a list that came meanwhile": {spoil: func(w *world, _ *registry.TrustBundle) {
-			w.Restricting(t, "prod", []registry.Restriction{{Kind: registry.RestrictOperator, Digest: digest.FromString("ops")}}, nil)
+		"a list that came meanwhile": {spoil: func(w *world, _ *trust.TrustBundle) {
+			w.Restricting(t, "prod", []evidence.Restriction{{Kind: evidence.RestrictOperator, Digest: digest.FromString("ops")}}, nil)
 		}, code: registry.CodeTrust, says: "about: restrictions"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +193,7 @@ func TestTwoTrustBundlesAtOnce(t *testing.T) {
 	if (errs[0] == nil) == (errs[1] == nil) || !registry.HasCode(errs[0], registry.CodeConflict) && !registry.HasCode(errs[1], registry.CodeConflict) {
 		t.Errorf("errors %v, want one, of CodeConflict", errs)
 	}
-	events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventTrust})
+	events, err := w.History(t.Context(), history.HistoryQuery{Kind: history.EventTrust})
 	if err != nil || len(events) != 2 {
 		t.Errorf("%d events, error %v; want two", len(events), err)
 	}
@@ -205,10 +211,10 @@ func TestTrustBundleIsMissing(t *testing.T) {
 		code   registry.Code
 	}{
 		{"changed", func() error {
-			return kept.Put(t.Context(), string(second.Digest), registry.TrustBundleDocument{Bundle: append(second.Bundle, ' ')})
+			return kept.Put(t.Context(), string(second.Digest), storage.TrustBundleDocument{Bundle: append(second.Bundle, ' ')})
 		}, registry.CodeDigest},
 		{"an older one", func() error {
-			return kept.Put(t.Context(), string(second.Digest), registry.TrustBundleDocument{Bundle: first.Bundle})
+			return kept.Put(t.Context(), string(second.Digest), storage.TrustBundleDocument{Bundle: first.Bundle})
 		}, registry.CodeDigest},
 		{"missing", func() error { return kept.Delete(t.Context(), string(second.Digest)) }, registry.CodeTrust},
 	} {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // summary is a verification summary that was attached in the destination.
@@ -22,7 +24,7 @@ type summary struct {
 func (s *Service) summarize(ctx context.Context, m *move) error {
 	says := summary{previous: m.basis.Head.Release, skipped: m.skipped()}
 	for _, c := range m.accepted {
-		if c.Statement.PredicateType != registry.PredicateVSA { // such as summaries of earlier rounds
+		if c.Statement.PredicateType != evidence.PredicateVSA { // such as summaries of earlier rounds
 			says.accepted = append(says.accepted, c.Bundle)
 		}
 	}
@@ -44,19 +46,19 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 		return nil, "", err
 	}
 	subjects := m.release.Subjects()
-	named := make([]registry.StatementSubject, len(subjects))
+	named := make([]evidence.StatementSubject, len(subjects))
 	for i, subject := range subjects {
-		named[i] = registry.StatementSubject{Name: subject.Name, Digest: registry.NewDigestSet(subject.Digest)}
+		named[i] = evidence.StatementSubject{Name: subject.Name, Digest: evidence.NewDigestSet(subject.Digest)}
 	}
 	predicate, err := s.vsa(m, historyHead)
 	if err != nil {
 		return nil, "", err
 	}
-	statement, err := registry.NewStatement(registry.PredicateVSA, predicate, named...)
+	statement, err := evidence.NewStatement(evidence.PredicateVSA, predicate, named...)
 	if err != nil {
 		return nil, "", err
 	}
-	bundle, err := s.Sign(ctx, registry.RolePromoter, statement)
+	bundle, err := s.Sign(ctx, evidence.RolePromoter, statement)
 	if err != nil {
 		return nil, "", err
 	}
@@ -65,7 +67,7 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 		return nil, "", err
 	}
 	stored, err := s.Content.PutEvidence(ctx, m.destination(),
-		registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle}, subjects)
+		evidence.Bundle{PredicateType: evidence.PredicateVSA, Data: bundle}, subjects)
 	return stored, signer, err
 }
 
@@ -80,7 +82,7 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 			registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err))
 	case err != nil:
 		return "", registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
-	case !claim.SignedAs(registry.RolePromoter):
+	case !claim.SignedAs(evidence.RolePromoter):
 		return "", s.trustPromoter(
 			m,
 			registry.Errorf(
@@ -91,7 +93,7 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 				resource,
 			),
 		)
-	case claim.Key != registry.KeyTrusted:
+	case claim.Key != evidence.KeyTrusted:
 		return "", registry.WithHint(
 			registry.Errorf(registry.CodeTrust,
 				"key %s signs as promoter, but is %s, so its summary would be refused (environments.yaml, trust:)",
@@ -120,40 +122,40 @@ func (s *Service) trustPromoter(m move, err error) error {
 }
 
 // rules is the digest of what an environment requires.
-func rules(e registry.Environment) (registry.Digest, error) { return registry.CanonicalDigest(e) }
+func rules(e policy.Environment) (registry.Digest, error) { return registry.CanonicalDigest(e) }
 
-func (s *Service) vsa(m move, historyHead registry.Digest) (registry.VSA, error) {
+func (s *Service) vsa(m move, historyHead registry.Digest) (evidence.VSA, error) {
 	policy, err := rules(m.to)
 	if err != nil {
-		return registry.VSA{}, err
+		return evidence.VSA{}, err
 	}
 	resource := s.resource(m.to.Name, m.release.Model)
-	inputs := make([]registry.VSADescriptor, len(m.accepted))
+	inputs := make([]evidence.VSADescriptor, len(m.accepted))
 	for i, c := range m.accepted {
-		inputs[i] = registry.VSADescriptor{URI: resource + "@" + string(c.Bundle), Digest: registry.NewDigestSet(c.Bundle)}
+		inputs[i] = evidence.VSADescriptor{URI: resource + "@" + string(c.Bundle), Digest: evidence.NewDigestSet(c.Bundle)}
 	}
-	levels := []string{registry.VSALevelParity}
+	levels := []string{evidence.VSALevelParity}
 	if m.decision.Skipped != nil {
-		levels = []string{registry.VSALevelBreakGlass}
+		levels = []string{evidence.VSALevelBreakGlass}
 	}
-	return registry.VSA{
-		Verifier: registry.VSAVerifier{
-			ID:      registry.VerifierID(s.Config.Environments.Registry),
+	return evidence.VSA{
+		Verifier: evidence.VSAVerifier{
+			ID:      evidence.VerifierID(s.Config.Environments.Registry),
 			Version: map[string]string{s.Tool.Name: s.Tool.Version},
 		},
 		TimeVerified: s.Now().UTC(),
 		ResourceURI:  resource,
-		Policy: registry.VSAPolicy{
+		Policy: evidence.VSAPolicy{
 			URI:    "environments.yaml#" + m.to.Name,
-			Digest: registry.NewDigestSet(s.Config.Environments.Digest),
+			Digest: evidence.NewDigestSet(s.Config.Environments.Digest),
 		},
 		InputAttestations:  inputs,
-		VerificationResult: registry.VSAPassed,
+		VerificationResult: evidence.VSAPassed,
 		VerifiedLevels:     levels,
-		SLSAVersion:        registry.SLSAVersion,
-		Promotion: registry.VSAPromotion{
-			From: m.from.Name, Tag: m.release.Tag(), Sources: registry.NewDigestSet(m.release.Sources), Policy: registry.NewDigestSet(policy),
-			PreviousHead: registry.NewDigestSet(m.basis.Head.Release), HistoryHead: registry.NewDigestSet(historyHead),
+		SLSAVersion:        evidence.SLSAVersion,
+		Promotion: evidence.VSAPromotion{
+			From: m.from.Name, Tag: m.release.Tag(), Sources: evidence.NewDigestSet(m.release.Sources), Policy: evidence.NewDigestSet(policy),
+			PreviousHead: evidence.NewDigestSet(m.basis.Head.Release), HistoryHead: evidence.NewDigestSet(historyHead),
 			Skipped: m.decision.Skipped,
 		},
 	}, nil

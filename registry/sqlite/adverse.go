@@ -4,32 +4,33 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
 // AdverseTable is the table of adverse evidence.
-func (db *DB) AdverseTable() registry.Table[registry.AdverseEvidence] {
+func (db *DB) AdverseTable() registry.Table[evidence.AdverseEvidence] {
 	return catalog.AdverseTable(documents{db})
 }
 
 // Adverse lists the adverse evidence about a subject, or of a model.
-func (db *DB) Adverse(ctx context.Context, model string, subject registry.Digest) ([]registry.AdverseEvidence, error) {
+func (db *DB) Adverse(ctx context.Context, model string, subject registry.Digest) ([]evidence.AdverseEvidence, error) {
 	return catalog.Adverse(ctx, documents{db}, model, subject)
 }
 
 // AdverseRow returns a whole row of adverse evidence.
-func (db *DB) AdverseRow(ctx context.Context, name string) (registry.AdverseEvidence, error) {
+func (db *DB) AdverseRow(ctx context.Context, name string) (evidence.AdverseEvidence, error) {
 	return catalog.AdverseRow(ctx, documents{db}, name)
 }
 
 // CountAdverse counts the adverse evidence of a's caller.
-func (db *DB) CountAdverse(ctx context.Context, a registry.AdverseEvidence) (int, error) {
+func (db *DB) CountAdverse(ctx context.Context, a evidence.AdverseEvidence) (int, error) {
 	return catalog.CountAdverse(ctx, documents{db}, a)
 }
 
 // KeepAdverse writes a row again.
-func (db *DB) KeepAdverse(ctx context.Context, a registry.AdverseEvidence) error {
+func (db *DB) KeepAdverse(ctx context.Context, a evidence.AdverseEvidence) error {
 	return catalog.KeepAdverse(ctx, documents{db}, a)
 }
 

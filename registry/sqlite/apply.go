@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Apply applies a change in one transaction.
-func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
+func (db *DB) Apply(ctx context.Context, c storage.Change) (history.Event, error) {
 	var outcome catalog.Outcome
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) (err error) {
 		rows := tx{q, db.now()}
@@ -20,7 +22,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 		return outcome.Write(ctx, rows)
 	})
 	if err != nil {
-		return registry.Event{}, db.interpretError(
+		return history.Event{}, db.interpretError(
 			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
 	}
 	return outcome.Event, nil
@@ -29,7 +31,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 var _ catalog.Writer = tx{}
 
 // SetHead writes the row of a head.
-func (q tx) SetHead(ctx context.Context, h registry.Head) error {
+func (q tx) SetHead(ctx context.Context, h history.Head) error {
 	return q.HeadSet(ctx, dbsqlc.HeadSetParams{
 		Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
 		Since: h.Since.UnixMicro(), Hold: h.Hold,
@@ -37,12 +39,12 @@ func (q tx) SetHead(ctx context.Context, h registry.Head) error {
 }
 
 // MoveTag sets a tag.
-func (q tx) MoveTag(ctx context.Context, t registry.TagMove) error {
+func (q tx) MoveTag(ctx context.Context, t storage.TagMove) error {
 	return q.TagSet(ctx, dbsqlc.TagSetParams{Repository: t.Repository, Tag: t.Tag, Digest: string(t.Digest)})
 }
 
 // SetConfigurationPart writes the row of a part.
-func (q tx) SetConfigurationPart(ctx context.Context, p registry.ConfigurationPart) error {
+func (q tx) SetConfigurationPart(ctx context.Context, p history.ConfigurationPart) error {
 	return q.ConfigurationSet(ctx, dbsqlc.ConfigurationSetParams{Part: p.Name, Digest: string(p.Digest)})
 }
 

@@ -11,12 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.GCStore   = (*DB)(nil)
-	_ registry.MarkStore = (*DB)(nil)
-	_ registry.Removals  = (*DB)(nil)
+	_ storage.GCStore   = (*DB)(nil)
+	_ storage.MarkStore = (*DB)(nil)
+	_ storage.Removals  = (*DB)(nil)
 )
 
 // Repositories lists repositories in byte order.
@@ -26,8 +27,8 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 }
 
 // Records returns what a repository holds.
-func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
-	var all []registry.GCRecord
+func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
+	var all []storage.GCRecord
 	err := db.snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
 		all, err = catalog.Records(ctx, records{q, repository, db.now()})
 		return err
@@ -39,7 +40,7 @@ func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCReco
 func (db *DB) UpdateRecords(
 	ctx context.Context,
 	repository string,
-	decide func([]registry.GCRecord) (registry.GCChanges, error),
+	decide func([]storage.GCRecord) (storage.GCChanges, error),
 ) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		return catalog.UpdateRecords(ctx, records{q, repository, db.now()}, decide)
@@ -88,13 +89,13 @@ func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest)
 }
 
 // Unmark unmarks d. It reads first, to save a write if d is not marked.
-func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
-	r, err := catalog.Unmark(func() (registry.Removal, bool, error) {
+func (db *DB) Unmark(ctx context.Context, d registry.Digest) (storage.Removal, error) {
+	r, err := catalog.Unmark(func() (storage.Removal, bool, error) {
 		row, err := db.read().CondemnedGet(ctx, string(d))
 		if errors.Is(err, sql.ErrNoRows) {
-			return registry.Removal{}, false, nil
+			return storage.Removal{}, false, nil
 		}
-		return registry.Removal{ID: row.Removal, Left: fromMicros(row.Until).Sub(db.now())}, true, err
+		return storage.Removal{ID: row.Removal, Left: fromMicros(row.Until).Sub(db.now())}, true, err
 	}, func() (int64, error) { return db.write().CondemnedRemove(ctx, string(d)) })
 	return r, db.interpretError(fmt.Sprintf("unmark blob %s", d), err)
 }

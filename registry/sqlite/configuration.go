@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
@@ -12,8 +12,8 @@ import (
 type configurationKey struct{}
 
 // Agreed returns the agreed configuration. It sets unrecorded parts from first.
-func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
-	agreed, err := recall(ctx, db.steady, configurationKey{}, func() (registry.Configuration, error) {
+func (db *DB) Agreed(ctx context.Context, first history.Configuration) (history.Configuration, error) {
+	agreed, err := recall(ctx, db.steady, configurationKey{}, func() (history.Configuration, error) {
 		parts, err := tx{Queries: db.read()}.ConfigurationParts(ctx)
 		return catalog.Configuration(parts), err
 	})

@@ -15,6 +15,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 
 // DB is an open database. Make one with [Open].
 type DB struct {
-	Now registry.Clock // clock of the catalog; nil means time.Now; set it before use
+	Now storage.Clock // clock of the catalog; nil means time.Now; set it before use
 
 	path       string
 	absolute   string
@@ -41,12 +42,12 @@ type DB struct {
 }
 
 var (
-	_ registry.RepositoryRecords = (*DB)(nil)
-	_ registry.Catalog           = (*DB)(nil)
-	_ registry.Intents           = (*DB)(nil)
-	_ registry.UploadStates      = (*DB)(nil)
-	_ registry.Listing           = (*DB)(nil)
-	_ registry.CatalogClock      = (*DB)(nil)
+	_ storage.RepositoryRecords = (*DB)(nil)
+	_ storage.Catalog           = (*DB)(nil)
+	_ storage.Intents           = (*DB)(nil)
+	_ storage.UploadStates      = (*DB)(nil)
+	_ storage.Listing           = (*DB)(nil)
+	_ storage.CatalogClock      = (*DB)(nil)
 )
 
 // Open opens the database file at path, creates it if necessary, and upgrades its schema.

@@ -7,9 +7,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.Deleter = (*DB)(nil)
+var _ storage.Deleter = (*DB)(nil)
 
 // DeleteManifest deletes a record, its derived data and its tags in one transaction.
 func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {

@@ -7,29 +7,30 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.CatalogIdentities = (*DB)(nil)
-	_ registry.CollectionLock    = (*DB)(nil)
+	_ storage.CatalogIdentities = (*DB)(nil)
+	_ storage.CollectionLock    = (*DB)(nil)
 )
 
 // CatalogIdentity reads the identity of the catalog. Its instance is the file of the database,
 // so a copy has another one.
-func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error) {
+func (db *DB) CatalogIdentity(ctx context.Context) (storage.CatalogIdentity, error) {
 	row, err := db.read().CatalogGet(ctx)
 	if err != nil {
-		return registry.CatalogIdentity{}, db.interpretError("identity of the catalog", err)
+		return storage.CatalogIdentity{}, db.interpretError("identity of the catalog", err)
 	}
 	instance, err := instanceOf(db.absolute)
 	if err != nil {
-		return registry.CatalogIdentity{}, registry.Errorf(registry.CodeUnavailable, "identity of the catalog: %w", err)
+		return storage.CatalogIdentity{}, registry.Errorf(registry.CodeUnavailable, "identity of the catalog: %w", err)
 	}
 	return catalog.IdentityRow(row).Identity(instance), nil
 }
 
 // RecordContent records the content that the catalog owns.
-func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogIdentity) error {
+func (db *DB) RecordContent(ctx context.Context, before, after storage.CatalogIdentity) error {
 	rows, err := db.write().CatalogRecordContent(ctx, dbsqlc.CatalogRecordContentParams{
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
@@ -55,7 +56,7 @@ func (db *DB) Renew(ctx context.Context, id string) error {
 
 // LockCollection serializes collectors within this process. The lock of the data directory
 // excludes other processes.
-func (db *DB) LockCollection(ctx context.Context) (registry.CollectionSession, error) {
+func (db *DB) LockCollection(ctx context.Context) (storage.CollectionSession, error) {
 	select {
 	case db.collecting <- struct{}{}:
 		return &collectionTurn{end: sync.OnceFunc(func() { <-db.collecting })}, nil

@@ -10,10 +10,11 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // identity opens the catalog at path and returns its identity.
-func identity(t *testing.T, path string) registry.CatalogIdentity {
+func identity(t *testing.T, path string) storage.CatalogIdentity {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), path)
 	if err != nil {
@@ -39,7 +40,7 @@ func TestRenewEndsSessions(t *testing.T) {
 	begin := func(id string) {
 		t.Helper()
 		made := time.Now()
-		s := registry.Session{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "token:ana", Token: "ana", Created: made, Expires: made.Add(time.Hour)}
+		s := storage.Session{ID: id, Hash: sha256.Sum256([]byte(id)), Owner: "token:ana", Token: "ana", Created: made, Expires: made.Add(time.Hour)}
 		if err := db.CreateSession(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

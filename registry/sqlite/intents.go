@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
 // Begin records an intent.
-func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
+func (db *DB) Begin(ctx context.Context, i history.Intent) error {
 	err := db.write().IntentBegin(ctx, dbsqlc.IntentBeginParams{
 		Environment: i.Environment, Model: i.Model, Source: i.From,
 		Release: string(i.Release), Begun: db.now().UnixMicro(),
@@ -26,7 +27,7 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 }
 
 // Abandon holds the write lock of the database, so that the head does not move meanwhile.
-func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
+func (db *DB) Abandon(ctx context.Context, i history.Intent) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		return catalog.Abandon(ctx, tx{Queries: q}, i, func() error {
 			return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{
@@ -38,10 +39,10 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 }
 
 // Pending lists intents by environment and model.
-func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
+func (db *DB) Pending(ctx context.Context) ([]history.Intent, error) {
 	rows, err := db.read().IntentList(ctx)
-	return catalog.Convert(rows, func(row dbsqlc.Intent) registry.Intent {
-		return registry.Intent{
+	return catalog.Convert(rows, func(row dbsqlc.Intent) history.Intent {
+		return history.Intent{
 			Environment: row.Environment, Model: row.Model, From: row.Source,
 			Release: registry.Digest(row.Release), Begun: fromMicros(row.Begun),
 		}

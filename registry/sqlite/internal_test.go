@@ -20,7 +20,9 @@ import (
 
 	"mlpromote.dev/mlpromote/migrations"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func openTest(t *testing.T) *DB {
@@ -196,7 +198,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	for range 2 {
-		if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventPublish,
+		if _, err := db.Apply(t.Context(), storage.Change{Event: history.Event{Kind: history.EventPublish,
 			Environment: "staging", Model: "a"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +223,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 		}
 		forge = ""
 		var last error
-		for _, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+		for _, err := range db.History(t.Context(), history.HistoryQuery{}) {
 			last = err
 		}
 		if registry.CodeOf(last) != registry.CodeTrust || !strings.Contains(last.Error(), says) {
@@ -235,7 +237,7 @@ func TestTogether(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	known, unknown := digest.FromString("known"), digest.FromString("unknown")
-	if err := db.PutManifest(t.Context(), "r", registry.Manifest{Digest: known}); err != nil {
+	if err := db.PutManifest(t.Context(), "r", storage.Manifest{Digest: known}); err != nil {
 		t.Fatal(err)
 	}
 	db.writes.turn <- struct{}{} // no commit begins until all wait
@@ -275,9 +277,9 @@ func TestUploadsTogether(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	const n = 20
-	var uploads [n]registry.UploadState
+	var uploads [n]storage.UploadState
 	for i := range uploads {
-		uploads[i] = registry.NewUpload(registry.UploadOwner{Repository: "r"})
+		uploads[i] = storage.NewUpload(storage.UploadOwner{Repository: "r"})
 		if err := db.CreateUpload(t.Context(), uploads[i]); err != nil {
 			t.Fatal(err)
 		}

@@ -9,10 +9,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // PutManifest records m and sets tags. Media type, size and pusher stay as first recorded.
-func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (db *DB) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	err := db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := (tx{q, db.now()}).PutManifest(ctx, repository, m); err != nil {
 			return err
@@ -29,7 +30,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 }
 
 // PutManifest records m without tags.
-func (q tx) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+func (q tx) PutManifest(ctx context.Context, repository string, m storage.Manifest) error {
 	annotations, err := catalog.EncodeAnnotations(m)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (q tx) PutManifest(ctx context.Context, repository string, m registry.Manif
 }
 
 // Manifest returns the record of d, and unmarks it.
-func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (storage.Manifest, error) {
 	key := dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)}
 	known, err := recall(ctx, db.steady, key, func() (recorded, error) { return db.recorded(ctx, key) })
 	if err == nil {
@@ -62,7 +63,7 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 		})
 	}
 	if err != nil {
-		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
+		return storage.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
 	known.Derived.Annotations = maps.Clone(known.Derived.Annotations) // the caller gets its own copy
 	return known.Manifest, nil
@@ -70,7 +71,7 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 
 // recorded is the record of a manifest, and whether it is marked.
 type recorded struct {
-	registry.Manifest
+	storage.Manifest
 	condemned bool
 	bytes     int // size of its annotations
 }
@@ -94,7 +95,7 @@ func (db *DB) Referrers(
 	d registry.Digest,
 	artifactType string,
 	after registry.Digest,
-) ([]registry.Manifest, error) {
+) ([]storage.Manifest, error) {
 	found, err := catalog.Referrers(string(after), func(after string) ([]catalog.ReferrerSize, error) {
 		sizes, err := db.read().ReferrerSizes(ctx, dbsqlc.ReferrerSizesParams{
 			Repository: repository, Subject: string(d), ArtifactType: artifactType, After: after, PageSize: pageSize,
@@ -102,14 +103,14 @@ func (db *DB) Referrers(
 		return catalog.Convert(sizes, func(row dbsqlc.ReferrerSizesRow) catalog.ReferrerSize {
 			return catalog.ReferrerSize(row)
 		}), err
-	}, func(after, last string) ([]registry.Manifest, error) {
+	}, func(after, last string) ([]storage.Manifest, error) {
 		rows, err := db.read().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
 			Repository: repository, Subject: string(d), ArtifactType: artifactType, After: after, Last: last,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return catalog.Decode(rows, func(row dbsqlc.ManifestReferrersRow) (registry.Manifest, error) {
+		return catalog.Decode(rows, func(row dbsqlc.ManifestReferrersRow) (storage.Manifest, error) {
 			return catalog.ManifestRow(row).Manifest()
 		})
 	})
@@ -130,7 +131,7 @@ func (db *DB) CountReferrers(
 
 // AllManifests reads in pages and holds nothing open between them, so that records can
 // be written while the sequence runs.
-func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
+func (db *DB) AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error] {
 	return catalog.Pages(pageSize, func(last *dbsqlc.ManifestPageRow) ([]dbsqlc.ManifestPageRow, error) {
 		page := dbsqlc.ManifestPageParams{PageSize: pageSize}
 		if last != nil {
@@ -138,7 +139,7 @@ func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryMan
 		}
 		rows, err := db.read().ManifestPage(ctx, page)
 		return rows, db.interpretError("manifests", err)
-	}, func(row dbsqlc.ManifestPageRow) (registry.RepositoryManifest, error) {
+	}, func(row dbsqlc.ManifestPageRow) (storage.RepositoryManifest, error) {
 		return catalog.ManifestRow(row).RepositoryManifest()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // AddBlob records a membership. If it exists, AddBlob only unmarks it.
@@ -24,7 +25,7 @@ func (db *DB) addBlob(ctx context.Context, q *dbsqlc.Queries, repository string,
 
 // AddUploaded ends an upload and records the membership in one transaction.
 func (db *DB) AddUploaded(
-	ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64,
+	ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest, size int64,
 ) (added bool, err error) {
 	err = db.writes.do(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		n, err := q.UploadEndOwned(ctx, dbsqlc.UploadEndOwnedParams{

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.Leases      = (*DB)(nil)
-	_ registry.Idempotency = (*DB)(nil)
+	_ storage.Leases      = (*DB)(nil)
+	_ storage.Idempotency = (*DB)(nil)
 )
 
 // AcquireLease takes or renews a lease by compare-and-swap.
@@ -40,8 +40,8 @@ func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 }
 
 // ClaimKey reads the row of the key and claims it in one transaction.
-func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
-	var kept *registry.KeptAnswer
+func (db *DB) ClaimKey(ctx context.Context, c storage.KeyClaim) (*storage.KeptAnswer, error) {
+	var kept *storage.KeptAnswer
 	now := db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		row, err := q.AnswerGet(ctx, dbsqlc.AnswerGetParams{Principal: c.Principal, Key: c.Key})
@@ -50,7 +50,7 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 			return err
 		case err == nil && row.Until > now.UnixMicro():
 			kept, err = catalog.KeptAnswer(c, row.Request,
-				registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body})
+				storage.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body})
 			return err
 		}
 		err = q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
@@ -65,7 +65,7 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 }
 
 // RenewKey extends a claim.
-func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
+func (db *DB) RenewKey(ctx context.Context, c storage.KeyClaim) error {
 	n, err := db.write().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
 		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
 	})
@@ -73,7 +73,7 @@ func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 }
 
 // SaveAnswer stores an answer and ends the claim.
-func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
+func (db *DB) SaveAnswer(ctx context.Context, c storage.KeyClaim, answer storage.KeptAnswer) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		n, err := q.AnswerSave(ctx, dbsqlc.AnswerSaveParams{
 			Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
@@ -106,7 +106,7 @@ func deleteSurplus(ctx context.Context, q *dbsqlc.Queries, principal string) err
 }
 
 // FreeKey ends a claim.
-func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
+func (db *DB) FreeKey(ctx context.Context, c storage.KeyClaim) error {
 	err := db.write().AnswerFree(ctx, dbsqlc.AnswerFreeParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant})
 	return db.interpretError("idempotency key", err)
 }

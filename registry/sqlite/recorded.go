@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
@@ -16,9 +17,9 @@ func (db *DB) Recorded(
 	ctx context.Context,
 	model string,
 	bundles []registry.Digest,
-) (map[registry.Digest]registry.Record, error) {
+) (map[registry.Digest]history.Record, error) {
 	q := db.read()
-	records := make(map[registry.Digest]registry.Record, len(bundles))
+	records := make(map[registry.Digest]history.Record, len(bundles))
 	for _, d := range bundles {
 		row, err := q.RecordedGet(ctx, dbsqlc.RecordedGetParams{Model: model, Bundle: string(d)})
 		if errors.Is(err, sql.ErrNoRows) {

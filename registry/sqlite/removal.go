@@ -8,11 +8,12 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // BeginRemoval holds the write lock of the database. It sees digests that a writer added before
 // that; a writer that adds one later sees the removal.
-func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
+func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]registry.Digest, error) {
 	var begun []registry.Digest
 	until := db.now().Add(r.Lasting).UnixMicro()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
@@ -38,7 +39,7 @@ func beginRemoval(
 	ctx context.Context,
 	q *dbsqlc.Queries,
 	d registry.Digest,
-	r registry.RemovalRequest,
+	r storage.RemovalRequest,
 	until int64,
 ) (bool, error) {
 	row, err := q.CondemnedGet(ctx, string(d))

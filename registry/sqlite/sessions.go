@@ -3,15 +3,15 @@ package sqlite
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-var _ registry.Sessions = (*DB)(nil)
+var _ storage.Sessions = (*DB)(nil)
 
 // CreateSession stores a session, and deletes those that it replaces.
-func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
+func (db *DB) CreateSession(ctx context.Context, s storage.Session) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		if err := q.SessionForget(ctx, toMicros(s.Created)); err != nil {
 			return err
@@ -23,7 +23,7 @@ func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
 		if err != nil {
 			return err
 		}
-		return q.SessionTrim(ctx, dbsqlc.SessionTrimParams{Owner: s.Owner, Keep: registry.MaxSessions})
+		return q.SessionTrim(ctx, dbsqlc.SessionTrimParams{Owner: s.Owner, Keep: storage.MaxSessions})
 	})
 	return db.interpretError("session "+s.ID, err)
 }
@@ -32,10 +32,10 @@ func (db *DB) CreateSession(ctx context.Context, s registry.Session) error {
 type sessionKey string
 
 // FindSession returns the session with an ID.
-func (db *DB) FindSession(ctx context.Context, id string) (registry.Session, error) {
+func (db *DB) FindSession(ctx context.Context, id string) (storage.Session, error) {
 	row, err := recall(ctx, db.steady, sessionKey(id), func() (dbsqlc.Session, error) { return db.read().SessionGet(ctx, id) })
 	if err != nil {
-		return registry.Session{}, db.interpretError("session "+id, err)
+		return storage.Session{}, db.interpretError("session "+id, err)
 	}
 	return catalog.SessionRow{
 		ID: row.ID, Hash: row.Hash, Owner: row.Owner, Token: row.Token, Issuer: row.Issuer, Claims: row.Claims,

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // A snapshot is of one instant, whoever writes meanwhile, and changes nothing.
@@ -25,7 +27,7 @@ func TestSnapshot(t *testing.T) {
 	var writing sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	happen := func(n int) bool {
-		_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach,
+		_, err := db.Apply(t.Context(), storage.Change{Event: history.Event{Kind: history.EventAttach,
 			Environment: "staging", Model: "m", Reason: fmt.Sprint(n)}})
 		if err != nil {
 			t.Error(err)
@@ -75,8 +77,8 @@ func events(t *testing.T, path string) int64 {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var last registry.Event
-	for e, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+	var last history.Event
+	for e, err := range db.History(t.Context(), history.HistoryQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,11 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func open(t testing.TB, path string) *sqlite.DB {
@@ -56,7 +59,7 @@ func TestIntents(t *testing.T) {
 
 func TestUploadStates(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploadStates(t, clocked[registry.UploadStates])
+	registrytest.TestUploadStates(t, clocked[storage.UploadStates])
 }
 
 func TestCollection(t *testing.T) {
@@ -73,12 +76,12 @@ func TestConfigurations(t *testing.T) {
 
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	registrytest.TestLeases(t, clocked[registry.Leases])
+	registrytest.TestLeases(t, clocked[storage.Leases])
 }
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	registrytest.TestIdempotency(t, clocked[registry.Idempotency])
+	registrytest.TestIdempotency(t, clocked[storage.Idempotency])
 }
 
 func TestTables(t *testing.T) {
@@ -126,7 +129,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := change("1.0.0")
-	publish.DecisionBasis, publish.Move = registrytest.HeadAlone("prod", "a", ""), &registry.HeadMove{}
+	publish.DecisionBasis, publish.Move = registrytest.HeadAlone("prod", "a", ""), &storage.HeadMove{}
 	event, err := first.Apply(t.Context(), publish)
 	if err != nil {
 		t.Fatal(err)
@@ -170,8 +173,8 @@ func TestResetDerived(t *testing.T) {
 	ctx := t.Context()
 	db := open(t, filepath.Join(t.TempDir(), "catalog.db"))
 	subject := digest.FromString("subject")
-	m := registry.Manifest{Digest: digest.FromString("m"), MediaType: "type", Size: 1}
-	m.Derived = registry.Derived{ArtifactType: "artifact", Subject: subject, Annotations: map[string]string{"a": "b"}}
+	m := storage.Manifest{Digest: digest.FromString("m"), MediaType: "type", Size: 1}
+	m.Derived = artifact.Derived{ArtifactType: "artifact", Subject: subject, Annotations: map[string]string{"a": "b"}}
 	if err := db.PutManifest(ctx, "staging/a", m); err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +205,10 @@ func TestResetDerived(t *testing.T) {
 	}
 }
 
-func change(release string) registry.Change {
-	return registry.Change{
-		Event: registry.Event{
-			Time: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Kind: registry.EventPublish,
+func change(release string) storage.Change {
+	return storage.Change{
+		Event: history.Event{
+			Time: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Kind: history.EventPublish,
 			Environment: "prod", Model: "a", Version: release, Release: digest.FromString(release),
 		},
 	}
@@ -217,8 +220,8 @@ func BenchmarkApply(b *testing.B) {
 	var head registry.Digest
 	for n := 0; b.Loop(); n++ {
 		c := change(fmt.Sprint(n))
-		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
-		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
+		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", "a", head), &storage.HeadMove{}
+		c.Tags = []storage.TagMove{{Repository: "prod/a", Tag: artifact.HeadTag, Digest: c.Event.Release}}
 		event, err := db.Apply(b.Context(), c)
 		if err != nil {
 			b.Fatal(err)

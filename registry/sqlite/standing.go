@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // tx reads and writes rows in a transaction.
@@ -33,16 +35,16 @@ func optional[V any](v V, err error) (V, error) {
 func (q tx) LastBody(ctx context.Context) (string, error) { return optional(q.HistoryLast(ctx)) }
 
 // HeadRow returns a head, or the zero Head.
-func (q tx) HeadRow(ctx context.Context, environment, model string) (registry.Head, error) {
+func (q tx) HeadRow(ctx context.Context, environment, model string) (history.Head, error) {
 	row, err := q.HeadGet(ctx, dbsqlc.HeadGetParams{Environment: environment, Model: model})
 	return optional(head(row), err)
 }
 
 // ConfigurationParts lists the parts of the agreed configuration.
-func (q tx) ConfigurationParts(ctx context.Context) ([]registry.ConfigurationPart, error) {
+func (q tx) ConfigurationParts(ctx context.Context) ([]history.ConfigurationPart, error) {
 	rows, err := q.ConfigurationList(ctx)
-	return catalog.Convert(rows, func(row dbsqlc.Configuration) registry.ConfigurationPart {
-		return registry.ConfigurationPart{Name: row.Part, Digest: registry.Digest(row.Digest)}
+	return catalog.Convert(rows, func(row dbsqlc.Configuration) history.ConfigurationPart {
+		return history.ConfigurationPart{Name: row.Part, Digest: registry.Digest(row.Digest)}
 	}), err
 }
 
@@ -64,13 +66,13 @@ func (q tx) Tag(ctx context.Context, repository, tag string) (registry.Digest, e
 }
 
 // UnmarkManifest unmarks the record of a manifest.
-func (q tx) UnmarkManifest(ctx context.Context, m registry.ManifestPlace) (int64, error) {
+func (q tx) UnmarkManifest(ctx context.Context, m storage.ManifestPlace) (int64, error) {
 	return q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: m.Repository, Digest: string(m.Digest)})
 }
 
 // ModelState returns the state of a model in an environment.
-func (db *DB) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
-	var state registry.ModelState
+func (db *DB) ModelState(ctx context.Context, environment, model string) (history.ModelState, error) {
+	var state history.ModelState
 	err := db.snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
 		state, err = catalog.ModelState(ctx, tx{Queries: q}, environment, model)
 		return err

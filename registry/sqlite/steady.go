@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Together they bound the memory: 8,192 rows, of which a client that pushes can make each 4 KiB.
@@ -45,7 +45,7 @@ func recall[K comparable, V any](ctx context.Context, s *steady, key K, read fun
 		}
 	}
 	v, err := read()
-	if i := registry.InstantOf(ctx); i != nil {
+	if i := storage.InstantOf(ctx); i != nil {
 		i.Forget() // a remembered row could be older than what was read now
 	}
 	if err == nil && isNewest && !isLarge(v) {
@@ -64,7 +64,7 @@ func (s *steady) committed() bool {
 // version returns the version for a read, and whether what is read may be remembered for it. A
 // request at one instant asks SQLite once.
 func (s *steady) version(ctx context.Context) (at version, isNewest, ok bool) {
-	instant := registry.InstantOf(ctx)
+	instant := storage.InstantOf(ctx)
 	if instant == nil {
 		at, ok = s.versions.now(ctx)
 		return at, true, ok

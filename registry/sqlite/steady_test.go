@@ -13,6 +13,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // twoOf opens one database twice, as two processes do.
@@ -37,7 +39,7 @@ func TestSteady(t *testing.T) {
 	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
 	digests := []registry.Digest{"", digest.FromString("a"), digest.FromString("b")}
 	for _, d := range digests[1:] {
-		if err := dbs[0].PutManifest(t.Context(), "staging/a", registry.Manifest{Digest: d, Size: 1, MediaType: "x/y"}); err != nil {
+		if err := dbs[0].PutManifest(t.Context(), "staging/a", storage.Manifest{Digest: d, Size: 1, MediaType: "x/y"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +75,7 @@ func TestSteadyDocuments(t *testing.T) {
 		writer := dbs[random.IntN(2)].Runtimes()
 		var err error
 		if next := []string{"", "1.30.0", "1.31.0"}[random.IntN(3)]; next != "" {
-			want, err = next, writer.Put(t.Context(), name, registry.Runtime{V: 1, Name: next})
+			want, err = next, writer.Put(t.Context(), name, artifact.Runtime{V: 1, Name: next})
 		} else if want != "" {
 			want, err = "", writer.Delete(t.Context(), name)
 		}
@@ -82,7 +84,7 @@ func TestSteadyDocuments(t *testing.T) {
 		}
 		for range 2 { // what is read, and then what is remembered
 			for i, db := range dbs {
-				got, err := db.Runtimes().Get(registry.AtOneInstant(t.Context()), name)
+				got, err := db.Runtimes().Get(storage.AtOneInstant(t.Context()), name)
 				if got.Name != want || registry.HasCode(err, registry.CodeNotFound) != (want == "") {
 					t.Fatalf("step %d, reader %d: the runtime is %q (%v), want %q", step, i, got.Name, err, want)
 				}
@@ -96,7 +98,7 @@ func TestSteadyDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
 	long := strings.Repeat("n", maxSteadyName+1)
-	if err := db.Runtimes().Put(t.Context(), "large", registry.Runtime{V: 1, Name: strings.Repeat("n", steadyBytes)}); err != nil {
+	if err := db.Runtimes().Put(t.Context(), "large", artifact.Runtime{V: 1, Name: strings.Repeat("n", steadyBytes)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{long, "large", "unknown"} {
@@ -139,7 +141,7 @@ func TestSteadyRemembers(t *testing.T) {
 		}
 	}
 	ask(1)
-	if err := dbs[1].PutManifest(t.Context(), "staging/a", registry.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y"}); err != nil {
+	if err := dbs[1].PutManifest(t.Context(), "staging/a", storage.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y"}); err != nil {
 		t.Fatal(err)
 	}
 	ask(2)
@@ -153,7 +155,7 @@ func TestSteadyAfterOwnCommits(t *testing.T) {
 	reads, pushes := 0, 0
 	ask := func() {
 		t.Helper()
-		if _, err := recall(registry.AtOneInstant(t.Context()), db.steady, "key", func() (int, error) { reads++; return reads, nil }); err != nil {
+		if _, err := recall(storage.AtOneInstant(t.Context()), db.steady, "key", func() (int, error) { reads++; return reads, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,8 +202,8 @@ func TestSteadyRemembersThatNothingHappened(t *testing.T) {
 func TestSteadyGivesCopies(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
-	m := registry.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y",
-		Derived: registry.Derived{Annotations: map[string]string{"a": "b"}}}
+	m := storage.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y",
+		Derived: artifact.Derived{Annotations: map[string]string{"a": "b"}}}
 	if err := db.PutManifest(t.Context(), "staging/a", m); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func BenchmarkTag(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.PutManifest(b.Context(), "staging/a", registry.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y"}, "tag"); err != nil {
+	if err := db.PutManifest(b.Context(), "staging/a", storage.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y"}, "tag"); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
@@ -289,7 +291,7 @@ func TestReadsAtOneInstant(t *testing.T) {
 	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
 	a, b := digest.FromString("a"), digest.FromString("b")
 	for _, d := range []registry.Digest{a, b} {
-		if err := dbs[0].PutManifest(t.Context(), "staging/a", registry.Manifest{Digest: d, Size: 1, MediaType: "x/y"}, string(d[7:17])); err != nil {
+		if err := dbs[0].PutManifest(t.Context(), "staging/a", storage.Manifest{Digest: d, Size: 1, MediaType: "x/y"}, string(d[7:17])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -310,7 +312,7 @@ func TestReadsAtOneInstant(t *testing.T) {
 	set("one", a)
 	set("two", a)
 	tag(t.Context(), "one") // remembered
-	before := registry.AtOneInstant(t.Context())
+	before := storage.AtOneInstant(t.Context())
 	if got := tag(before, "one"); got != a {
 		t.Errorf("at the first instant: tag one is %s, want %s", got, a)
 	}
@@ -322,7 +324,7 @@ func TestReadsAtOneInstant(t *testing.T) {
 	if got := tag(before, "one"); got != b {
 		t.Errorf("after a newer read at the first instant: tag one is %s, want %s, not the older state", got, b)
 	}
-	for name, ctx := range map[string]context.Context{"now": t.Context(), "at a later instant": registry.AtOneInstant(t.Context())} {
+	for name, ctx := range map[string]context.Context{"now": t.Context(), "at a later instant": storage.AtOneInstant(t.Context())} {
 		for _, tagName := range []string{"one", "two"} {
 			if got := tag(ctx, tagName); got != b {
 				t.Errorf("%s: tag %s is %s, want %s", name, tagName, got, b)
@@ -343,8 +345,8 @@ func TestSteadyTokens(t *testing.T) {
 				t.Fatalf("reader %d, before there is token %s: error %v, want CodeNotFound", i, id, err)
 			}
 		}
-		token := registry.Token{ID: id, Name: "ci-" + id, Hash: [32]byte{1}, Created: at, Grants: []registry.Grant{
-			{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}
+		token := storage.Token{ID: id, Name: "ci-" + id, Hash: [32]byte{1}, Created: at, Grants: []storage.Grant{
+			{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}}}
 		if err := dbs[0].CreateToken(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +354,7 @@ func TestSteadyTokens(t *testing.T) {
 			t.Helper()
 			for range 2 { // what is read, and then what is remembered
 				for i, db := range dbs {
-					if got, err := db.FindToken(registry.AtOneInstant(t.Context()), id); err != nil || !got.Revoked.Equal(want) {
+					if got, err := db.FindToken(storage.AtOneInstant(t.Context()), id); err != nil || !got.Revoked.Equal(want) {
 						t.Errorf("reader %d, %s: revoked %v (%v), want %v", i, when, got.Revoked, err, want)
 					}
 				}

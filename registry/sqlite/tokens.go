@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var (
-	_ registry.Tokens  = (*DB)(nil)
-	_ registry.Secrets = (*DB)(nil)
+	_ storage.Tokens  = (*DB)(nil)
+	_ storage.Secrets = (*DB)(nil)
 )
 
 // CreateToken stores a token.
-func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
+func (db *DB) CreateToken(ctx context.Context, t storage.Token) error {
 	row, err := catalog.EncodeToken(t)
 	if err != nil {
 		return err
@@ -31,10 +31,10 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 type tokenKey string
 
 // FindToken returns the token of an ID.
-func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
+func (db *DB) FindToken(ctx context.Context, id string) (storage.Token, error) {
 	row, err := recall(ctx, db.steady, tokenKey(id), func() (dbsqlc.Token, error) { return db.read().TokenGet(ctx, id) })
 	if err != nil {
-		return registry.Token{}, db.interpretError("token "+id, err)
+		return storage.Token{}, db.interpretError("token "+id, err)
 	}
 	return token(row)
 }
@@ -43,7 +43,7 @@ func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) 
 type allTokens struct{}
 
 // ListTokens lists tokens by ID. A service without tokens calls it for every request.
-func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
+func (db *DB) ListTokens(ctx context.Context) ([]storage.Token, error) {
 	rows, err := recall(ctx, db.steady, allTokens{}, func() ([]dbsqlc.Token, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 	return secret, db.interpretError("secret "+name, err)
 }
 
-func token(row dbsqlc.Token) (registry.Token, error) {
+func token(row dbsqlc.Token) (storage.Token, error) {
 	return catalog.TokenRow{
 		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants, Created: fromMicros(row.Created),
 		Expires: orZero(row.Expires), Revoked: orZero(row.Revoked), LastUsed: orZero(row.Used),

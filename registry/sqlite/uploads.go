@@ -6,13 +6,13 @@ import (
 	"math"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // CreateUpload records the state of an upload.
-func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
+func (db *DB) CreateUpload(ctx context.Context, s storage.UploadState) error {
 	err := db.writes.doHastily(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
@@ -23,17 +23,17 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 }
 
 // Upload returns the state of an upload.
-func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
+func (db *DB) Upload(ctx context.Context, owner storage.UploadOwner, id string) (storage.UploadState, error) {
 	row, err := db.read().
 		UploadGet(ctx, dbsqlc.UploadGetParams{ID: id, Repository: owner.Repository, Principal: owner.Principal})
 	if err != nil {
-		return registry.UploadState{}, db.interpretError("upload "+id, err)
+		return storage.UploadState{}, db.interpretError("upload "+id, err)
 	}
 	return uploadState(row), nil
 }
 
 // SwapUpload replaces the state of an upload.
-func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
+func (db *DB) SwapUpload(ctx context.Context, s storage.UploadState) error {
 	return db.changeUpload(ctx, s.ID, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
@@ -68,7 +68,7 @@ func (db *DB) CountUploads(ctx context.Context, principal string, within time.Du
 
 // StaleUploads reads page by page and holds nothing open in between, so that uploads can end
 // during the sequence. An upload that is written meanwhile moves to the end.
-func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
+func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[storage.UploadState, error] {
 	var page dbsqlc.UploadStaleParams
 	return catalog.Pages(pageSize, func(last *dbsqlc.Upload) ([]dbsqlc.Upload, error) {
 		if last == nil {
@@ -78,7 +78,7 @@ func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[re
 		}
 		rows, err := db.read().UploadStale(ctx, page)
 		return rows, db.interpretError("uploads", err)
-	}, func(row dbsqlc.Upload) (registry.UploadState, error) { return uploadState(row), nil })
+	}, func(row dbsqlc.Upload) (storage.UploadState, error) { return uploadState(row), nil })
 }
 
 // idleSince returns the latest time at which a stale upload was last written.
@@ -89,9 +89,9 @@ func (db *DB) idleSince(idle time.Duration) (micros int64) {
 	return db.now().Add(-idle).UnixMicro()
 }
 
-func uploadState(row dbsqlc.Upload) registry.UploadState {
-	return registry.UploadState{
-		ID: row.ID, Owner: registry.UploadOwner{Repository: row.Repository, Principal: row.Principal},
+func uploadState(row dbsqlc.Upload) storage.UploadState {
+	return storage.UploadState{
+		ID: row.ID, Owner: storage.UploadOwner{Repository: row.Repository, Principal: row.Principal},
 		Offset: row.Arrived, Hash: row.Hash, Place: row.Place, Version: row.Version, Touched: fromMicros(row.Touched),
 	}
 }

@@ -6,31 +6,33 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Refs times the operations of inner.
-func (t *Telemetry) Refs(inner registry.RepositoryRecords) registry.RepositoryRecords {
+func (t *Telemetry) Refs(inner storage.RepositoryRecords) storage.RepositoryRecords {
 	return timedRefs{inner, t}
 }
 
 // Catalog times the operations of inner.
-func (t *Telemetry) Catalog(inner registry.Catalog) registry.Catalog { return timedCatalog{inner, t} }
+func (t *Telemetry) Catalog(inner storage.Catalog) storage.Catalog { return timedCatalog{inner, t} }
 
 // Latest times the operations of inner.
-func (t *Telemetry) Latest(inner registry.Latest) registry.Latest { return timedLatest{inner, t} }
+func (t *Telemetry) Latest(inner storage.Latest) storage.Latest { return timedLatest{inner, t} }
 
 // Records times the operations of inner.
-func (t *Telemetry) Records(inner registry.HistoryIndex) registry.HistoryIndex {
+func (t *Telemetry) Records(inner history.HistoryIndex) history.HistoryIndex {
 	return timedRecords{inner, t}
 }
 
 type timedRecords struct {
-	inner registry.HistoryIndex
+	inner history.HistoryIndex
 	t     *Telemetry
 }
 
-func (r timedRecords) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
-	return timed(r.t, "recorded", func() (map[registry.Digest]registry.Record, error) { return r.inner.Recorded(ctx, model, bundles) })
+func (r timedRecords) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]history.Record, error) {
+	return timed(r.t, "recorded", func() (map[registry.Digest]history.Record, error) { return r.inner.Recorded(ctx, model, bundles) })
 }
 
 func (r timedRecords) Reindex(ctx context.Context, model string) error {
@@ -38,7 +40,7 @@ func (r timedRecords) Reindex(ctx context.Context, model string) error {
 }
 
 type timedLatest struct {
-	inner registry.Latest
+	inner storage.Latest
 	t     *Telemetry
 }
 
@@ -66,7 +68,7 @@ func timedOnly(t *Telemetry, operation string, do func() error) error {
 
 // timedRefs does not measure AllManifests, because its duration depends on the reader.
 type timedRefs struct {
-	registry.RepositoryRecords
+	storage.RepositoryRecords
 	t *Telemetry
 }
 
@@ -74,7 +76,7 @@ func (r timedRefs) AddBlob(ctx context.Context, repository string, d registry.Di
 	return timedOnly(r.t, "add_blob", func() error { return r.RepositoryRecords.AddBlob(ctx, repository, d, size) })
 }
 
-func (r timedRefs) AddUploaded(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest, size int64) (bool, error) {
+func (r timedRefs) AddUploaded(ctx context.Context, owner storage.UploadOwner, id string, d registry.Digest, size int64) (bool, error) {
 	return timed(r.t, "add_blob", func() (bool, error) { return r.RepositoryRecords.AddUploaded(ctx, owner, id, d, size) })
 }
 
@@ -82,17 +84,17 @@ func (r timedRefs) Blob(ctx context.Context, repository string, d registry.Diges
 	return timed(r.t, "blob", func() (int64, error) { return r.RepositoryRecords.Blob(ctx, repository, d) })
 }
 
-func (r timedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+func (r timedRefs) PutManifest(ctx context.Context, repository string, m storage.Manifest, tags ...string) error {
 	return timedOnly(r.t, "put_manifest", func() error { return r.RepositoryRecords.PutManifest(ctx, repository, m, tags...) })
 }
 
-func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
-	return timed(r.t, "manifest", func() (registry.Manifest, error) { return r.RepositoryRecords.Manifest(ctx, repository, d) })
+func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (storage.Manifest, error) {
+	return timed(r.t, "manifest", func() (storage.Manifest, error) { return r.RepositoryRecords.Manifest(ctx, repository, d) })
 }
 
 func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest,
-	artifactType string, after registry.Digest) ([]registry.Manifest, error) {
-	return timed(r.t, "referrers", func() ([]registry.Manifest, error) {
+	artifactType string, after registry.Digest) ([]storage.Manifest, error) {
+	return timed(r.t, "referrers", func() ([]storage.Manifest, error) {
 		return r.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 	})
 }
@@ -110,25 +112,25 @@ func (r timedRefs) ListTags(ctx context.Context, repository, after string, limit
 }
 
 type timedCatalog struct {
-	registry.Catalog
+	storage.Catalog
 	t *Telemetry
 }
 
-func (c timedCatalog) Head(ctx context.Context, environment, model string) (registry.Head, error) {
-	return timed(c.t, "head", func() (registry.Head, error) { return c.Catalog.Head(ctx, environment, model) })
+func (c timedCatalog) Head(ctx context.Context, environment, model string) (history.Head, error) {
+	return timed(c.t, "head", func() (history.Head, error) { return c.Catalog.Head(ctx, environment, model) })
 }
 
-func (c timedCatalog) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
-	return timed(c.t, "heads", func() ([]registry.Head, error) { return c.Catalog.Heads(ctx, environment, model) })
+func (c timedCatalog) Heads(ctx context.Context, environment, model string) ([]history.Head, error) {
+	return timed(c.t, "heads", func() ([]history.Head, error) { return c.Catalog.Heads(ctx, environment, model) })
 }
 
-func (c timedCatalog) Apply(ctx context.Context, change registry.Change) (registry.Event, error) {
-	return timed(c.t, "apply", func() (registry.Event, error) { return c.Catalog.Apply(ctx, change) })
+func (c timedCatalog) Apply(ctx context.Context, change storage.Change) (history.Event, error) {
+	return timed(c.t, "apply", func() (history.Event, error) { return c.Catalog.Apply(ctx, change) })
 }
 
 // History is measured until the first event, because the rest depends on the reader.
-func (c timedCatalog) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+func (c timedCatalog) History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		began, first := time.Now(), true
 		for e, err := range c.Catalog.History(ctx, q) {
 			if first {

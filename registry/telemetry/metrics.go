@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // define creates all metrics of this program. docs/how-to/monitor.md lists them; a test
@@ -69,8 +69,8 @@ func (t *Telemetry) define() {
 
 // Configured records the state of the configuration, and whether another one was put into
 // force.
-func (t *Telemetry) Configured(state registry.ConfigurationState, taken bool) {
-	for _, s := range registry.ConfigurationStates() {
+func (t *Telemetry) Configured(state history.ConfigurationState, taken bool) {
+	for _, s := range history.ConfigurationStates() {
 		t.configuration.WithLabelValues(string(s)).Set(map[bool]float64{true: 1}[s == state])
 	}
 	if taken {

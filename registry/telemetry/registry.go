@@ -11,10 +11,11 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Registry counts and traces the operations whose rows say so.
-func (t *Telemetry) Registry(inner registry.Interface) registry.Interface {
+func (t *Telemetry) Registry(inner api.Interface) api.Interface {
 	counters := map[string]*prometheus.CounterVec{
 		api.Resolve.Name: t.resolves, api.Attach.Name: t.attachments, api.Attest.Name: t.attachments, api.Rollback.Name: t.rollbacks,
 	}
@@ -30,8 +31,8 @@ func (t *Telemetry) Registry(inner registry.Interface) registry.Interface {
 		if counter := counters[row.Name]; counter != nil {
 			counter.WithLabelValues(result(err)).Inc()
 		}
-		if r, ok := c.Request().(*registry.PromoteRequest); ok && !r.DryRun {
-			t.promoted(c.Answer().(*registry.Promotion), err)
+		if r, ok := c.Request().(*api.PromoteRequest); ok && !r.DryRun {
+			t.promoted(c.Answer().(*api.Promotion), err)
 		}
 		return err
 	})
@@ -68,7 +69,7 @@ func result(err error) string {
 }
 
 // promoted counts a promotion.
-func (t *Telemetry) promoted(p *registry.Promotion, err error) {
+func (t *Telemetry) promoted(p *api.Promotion, err error) {
 	label := result(err)
 	if err == nil && p.Unchanged {
 		label = unchanged
@@ -86,7 +87,7 @@ func (t *Telemetry) promoted(p *registry.Promotion, err error) {
 const noRequirement = "none"
 
 // unmet counts each unmet requirement once.
-func (t *Telemetry) unmet(d registry.Decision) {
+func (t *Telemetry) unmet(d policy.Decision) {
 	seen := make(map[string]bool)
 	for _, u := range d.Unmet() {
 		if !seen[u.Name] {

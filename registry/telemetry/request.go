@@ -15,6 +15,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // note describes a request. Inner handlers fill in what they find out.
@@ -135,7 +136,7 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 // authenticates.
 func Identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p, ok := registry.PrincipalOf(r.Context()); ok {
+		if p, ok := storage.PrincipalOf(r.Context()); ok {
 			if n, ok := r.Context().Value(noteKey{}).(*note); ok {
 				n.principal = p.Name
 			}

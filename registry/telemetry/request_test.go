@@ -22,6 +22,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -194,7 +195,7 @@ func TestIdentified(t *testing.T) {
 	t.Parallel()
 	inside := telemetry.Identified(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	d := newDesk(t, "info", func(w http.ResponseWriter, r *http.Request) {
-		inside.ServeHTTP(w, r.WithContext(registry.WithPrincipal(r.Context(), registry.Principal{Name: "token:ci"})))
+		inside.ServeHTTP(w, r.WithContext(storage.WithPrincipal(r.Context(), storage.Principal{Name: "token:ci"})))
 	})
 	d.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v2/", nil))
 	inside.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v2/", nil)) // and nobody is asked outside

@@ -10,7 +10,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -54,7 +54,7 @@ func TestTracing(t *testing.T) {
 	w.telemetry = telemetry.New("0.0.0", provider)
 	w.Interface = w.telemetry.Registry(w.Interface)
 	w.Promoted(t, registrytest.Build{})
-	_, _ = w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
+	_, _ = w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
 	if err := provider.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

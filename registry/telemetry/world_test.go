@@ -17,10 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -30,7 +33,7 @@ type world struct {
 	telemetry *telemetry.Telemetry
 	db        *mem.DB
 	blobs     *mem.Blobs
-	refs      registry.RepositoryRecords
+	refs      storage.RepositoryRecords
 }
 
 func setup(t *testing.T) *world {
@@ -42,7 +45,7 @@ func setup(t *testing.T) *world {
 	}, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: w.telemetry.Catalog(w.db), Records: w.telemetry.Records(w.db),
 		Listing: w.db, Intents: w.db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
@@ -101,18 +104,18 @@ func TestInterface(t *testing.T) {
 
 // observedStore is a store whose ports are observed.
 type observedStore struct {
-	registry.RepositoryRecords
-	registry.Catalog
-	registry.Latest
-	registry.HistoryIndex
-	registry.Listing
-	registry.Intents
-	registry.ReferrerCounts
+	storage.RepositoryRecords
+	storage.Catalog
+	storage.Latest
+	history.HistoryIndex
+	storage.Listing
+	storage.Intents
+	storage.ReferrerCounts
 	stored *mem.DB
 }
 
 // NodeTypes is the table of the store, which is not observed.
-func (s observedStore) NodeTypes() registry.NodeTypes { return s.stored.NodeTypes() }
+func (s observedStore) NodeTypes() storage.NodeTypes { return s.stored.NodeTypes() }
 
 // LastEvent is that of the observed Latest; the catalog has one too.
 func (s observedStore) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
@@ -169,7 +172,7 @@ func TestCollected(t *testing.T) {
 func TestPromotionsAndResolves(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	promote := registry.PromoteRequest{Model: registrytest.Model}
+	promote := api.PromoteRequest{Model: registrytest.Model}
 	release := w.Build(t, registrytest.Build{})
 	w.Sign(t, release) // and no report
 	if _, err := w.Promote(t.Context(), promote); registry.CodeOf(err) != registry.CodePolicy {
@@ -178,15 +181,15 @@ func TestPromotionsAndResolves(t *testing.T) {
 	w.Prove(t, release)
 	dry := promote
 	dry.DryRun = true
-	for _, r := range []registry.PromoteRequest{dry, promote, promote} {
+	for _, r := range []api.PromoteRequest{dry, promote, promote} {
 		if _, err := w.Promote(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, _ = w.Promote(t.Context(), registry.PromoteRequest{Model: "nothing"})
-	_, _ = w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
+	_, _ = w.Promote(t.Context(), api.PromoteRequest{Model: "nothing"})
+	_, _ = w.Rollback(t.Context(), api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
 	for _, level := range []string{"v3", "v0"} {
-		_, _ = w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node(level)})
+		_, _ = w.Resolve(t.Context(), api.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node(level)})
 	}
 	want(t, w.telemetry, map[string]float64{
 		`mlpromote_promotions_total{result="success"}`:                         1,

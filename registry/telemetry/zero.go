@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // startAtZero exports the value 0 for all counters whose label values are known. Prometheus
@@ -23,7 +24,7 @@ func (t *Telemetry) startAtZero() {
 	results(t.resolves)
 	results(t.scrub.passes)
 	results(t.gc.runs)
-	startAt(t.refusals, append(registry.Requirements(), noRequirement)...)
+	startAt(t.refusals, append(policy.Requirements(), noRequirement)...)
 	startAt(t.blobBytes, "pushed", "pulled")
 	startAt(t.gc.marked, "marked", "unmarked")
 	startAt(t.gc.removed, "manifest", "member", "blob", "leftover")

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
@@ -51,10 +53,10 @@ func TestNothingInsideIsCalled(t *testing.T) {
 	w := setup(t)
 	port := w.url[strings.LastIndex(w.url, ":"):]
 	w.config.PrivateUnsafe = false
-	w.register(t, "name", func(h *registry.Webhook) { h.URL = "http://localhost" + port })
+	w.register(t, "name", func(h *storage.Webhook) { h.URL = "http://localhost" + port })
 	w.register(t, "address", nil)
-	w.register(t, "mapped", func(h *registry.Webhook) { h.URL = "http://[::ffff:127.0.0.1]" + port })
-	w.happen(t, "prod", registry.EventPromote)
+	w.register(t, "mapped", func(h *storage.Webhook) { h.URL = "http://[::ffff:127.0.0.1]" + port })
+	w.happen(t, "prod", history.EventPromote)
 	if got := w.round(t, w.deliverer(t)); len(got) != 0 {
 		t.Errorf("%d requests arrive", len(got))
 	}
@@ -72,7 +74,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	w := setup(t)
 	w.answer = func(int) int { return http.StatusTemporaryRedirect }
 	w.register(t, "h", nil)
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	if got := w.round(t, w.deliverer(t)); len(got) != 1 || w.state(t, "h").Attempts != 1 {
 		t.Errorf("%d requests", len(got))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -16,31 +17,31 @@ const (
 )
 
 // readDamage returns the known damage in the order in which it was found.
-func (d *Deliverer) readDamage(ctx context.Context) ([]registry.Damage, error) {
+func (d *Deliverer) readDamage(ctx context.Context) ([]storage.Damage, error) {
 	if d.Damages == nil {
 		return nil, nil
 	}
-	var found []registry.Damage
+	var found []storage.Damage
 	for after, pages := "", 0; pages < maxDamagePages; pages++ {
-		page, err := d.Damages.List(ctx, after, registry.DefaultPage)
+		page, err := d.Damages.List(ctx, after, storage.DefaultPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, known := range page {
 			found = append(found, known.Document)
 		}
-		if len(page) < registry.DefaultPage {
+		if len(page) < storage.DefaultPage {
 			break
 		}
 		after = page[len(page)-1].Name
 	}
-	slices.SortFunc(found, registry.Damage.CompareFound)
+	slices.SortFunc(found, storage.Damage.CompareFound)
 	return found, nil
 }
 
 // tellDamage delivers damage that a webhook has not received yet, in one message.
-func (d *Deliverer) tellDamage(ctx context.Context, hook registry.Named[registry.Webhook], state registry.Delivery) error {
-	var untold []registry.Damage
+func (d *Deliverer) tellDamage(ctx context.Context, hook registry.Named[storage.Webhook], state storage.Delivery) error {
+	var untold []storage.Damage
 	for _, damage := range d.damage {
 		if state.Damage.Before(damage) && hook.Document.WantsDamage(damage) && len(untold) < maxDamage {
 			untold = append(untold, damage)
@@ -61,7 +62,7 @@ func (d *Deliverer) tellDamage(ctx context.Context, hook registry.Named[registry
 		state = d.failed(m.id, state, err)
 	default:
 		last := untold[len(untold)-1]
-		state = registry.Delivery{Delivered: state.Delivered, Damage: registry.DamageRef{Found: last.Found, Digest: last.Digest}}
+		state = storage.Delivery{Delivered: state.Delivered, Damage: storage.DamageRef{Found: last.Found, Digest: last.Digest}}
 	}
 	return d.save(context.WithoutCancel(ctx), hook.Name, state)
 }

@@ -10,26 +10,27 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // harm adds damage to content of a repository.
-func (w *world) harm(t *testing.T, name, repository string) registry.Damage {
+func (w *world) harm(t *testing.T, name, repository string) storage.Damage {
 	t.Helper()
 	w.clock.Pass(time.Second)
-	d := registry.Damage{Digest: digest.FromString(name), Kind: registry.DamageChanged, Found: w.clock.Now(), Repositories: []string{repository}}
+	d := storage.Damage{Digest: digest.FromString(name), Kind: storage.DamageChanged, Found: w.clock.Now(), Repositories: []string{repository}}
 	if err := w.config.Damages.Put(t.Context(), string(d.Digest), d); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func (r received) damage(t *testing.T) []registry.Damage {
+func (r received) damage(t *testing.T) []storage.Damage {
 	t.Helper()
 	var p webhook.DamagePayload
-	if err := json.Unmarshal(r.body, &p); err != nil || p.Type != registry.EventDamage || len(p.Data) == 0 || !p.Timestamp.Equal(p.Data[0].Found) {
+	if err := json.Unmarshal(r.body, &p); err != nil || p.Type != history.EventDamage || len(p.Data) == 0 || !p.Timestamp.Equal(p.Data[0].Found) {
 		t.Fatalf("the payload is %s, error %v", r.body, err)
 	}
 	return p.Data
@@ -40,7 +41,7 @@ func (r received) damage(t *testing.T) []registry.Damage {
 func TestDamageIsTold(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.config.Damages = mem.NewTable[registry.Damage]()
+	w.config.Damages = mem.NewTable[storage.Damage]()
 	w.harm(t, "before there was a webhook", "prod/digits")
 	w.register(t, "h", nil)
 	d := w.deliverer(t)
@@ -55,8 +56,8 @@ func TestDamageIsTold(t *testing.T) {
 	if told := got[0].damage(t); len(told) != 2 || told[0].Digest != first.Digest || told[1].Digest != second.Digest {
 		t.Errorf("delivered %+v, want both, in the order in which they were found", told)
 	}
-	w.happen(t, "prod", registry.EventPromote)
-	if got := w.round(t, d); len(got) != 1 || got[0].event(t).Kind != registry.EventPromote {
+	w.happen(t, "prod", history.EventPromote)
+	if got := w.round(t, d); len(got) != 1 || got[0].event(t).Kind != history.EventPromote {
 		t.Errorf("%d requests for an event, want 1", len(got))
 	}
 	if got := w.round(t, d); len(got) != 0 {
@@ -73,14 +74,14 @@ func TestDamageIsTold(t *testing.T) {
 func TestDamageIsTakenByFilter(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.config.Damages = mem.NewTable[registry.Damage]()
-	for id, edit := range map[string]func(*registry.Webhook){
-		"prod":    func(h *registry.Webhook) { h.Environment = "prod" },
-		"staging": func(h *registry.Webhook) { h.Environment = "staging" },
-		"model":   func(h *registry.Webhook) { h.Model = "digits" },
-		"other":   func(h *registry.Webhook) { h.Model = "other" },
-		"damage":  func(h *registry.Webhook) { h.Kinds = []registry.EventKind{registry.EventDamage} },
-		"attach":  func(h *registry.Webhook) { h.Kinds = []registry.EventKind{registry.EventAttach} },
+	w.config.Damages = mem.NewTable[storage.Damage]()
+	for id, edit := range map[string]func(*storage.Webhook){
+		"prod":    func(h *storage.Webhook) { h.Environment = "prod" },
+		"staging": func(h *storage.Webhook) { h.Environment = "staging" },
+		"model":   func(h *storage.Webhook) { h.Model = "digits" },
+		"other":   func(h *storage.Webhook) { h.Model = "other" },
+		"damage":  func(h *storage.Webhook) { h.Kinds = []history.EventKind{history.EventDamage} },
+		"attach":  func(h *storage.Webhook) { h.Kinds = []history.EventKind{history.EventAttach} },
 	} {
 		w.register(t, id, edit)
 	}
@@ -100,7 +101,7 @@ func TestDamageIsTakenByFilter(t *testing.T) {
 func TestDamageIsToldAgain(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.config.Damages = mem.NewTable[registry.Damage]()
+	w.config.Damages = mem.NewTable[storage.Damage]()
 	requests := 0
 	w.answer = func(int) int {
 		if requests++; requests < 3 {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Limits of attempts to deliver an event. The waits between all attempts add up to about half a
@@ -30,10 +32,10 @@ const (
 var errGone = errors.New("it answered 410 Gone")
 
 // turn delivers to one webhook what it has not received yet.
-func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webhook]) error {
+func (d *Deliverer) turn(ctx context.Context, hook registry.Named[storage.Webhook]) error {
 	state, err := d.Deliveries.Get(ctx, hook.Name)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		state, err = registry.Delivery{Delivered: hook.Document.After}, nil
+		state, err = storage.Delivery{Delivered: hook.Document.After}, nil
 	}
 	if err != nil {
 		return err
@@ -42,7 +44,7 @@ func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webho
 		return nil
 	}
 	if !state.Suspended.IsZero() { // it was resumed
-		state = registry.Delivery{Delivered: state.Delivered, Damage: state.Damage}
+		state = storage.Delivery{Delivered: state.Delivered, Damage: state.Damage}
 	}
 	if wait := state.NextAttempt.Sub(d.now()); 0 < wait && wait <= longestWait { // a longer wait means that the clock was set back
 		return nil
@@ -58,11 +60,11 @@ func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webho
 // over. It records deliveries even while the service stops. It also records events that the
 // webhook does not want, so that they are not read again. It returns the new state, and whether
 // every delivery arrived.
-func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook],
-	state registry.Delivery) (after registry.Delivery, arrived bool, err error) {
+func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[storage.Webhook],
+	state storage.Delivery) (after storage.Delivery, arrived bool, err error) {
 	before, until := state.Delivered, d.now().Add(maxTurn)
 	saving := context.WithoutCancel(ctx)
-	for e, err := range d.History(ctx, registry.HistoryQuery{After: state.Delivered}) {
+	for e, err := range d.History(ctx, history.HistoryQuery{After: state.Delivered}) {
 		if err != nil {
 			return state, false, err
 		}
@@ -84,7 +86,7 @@ func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.We
 			state = d.failed(m.id, state, err)
 			return state, false, d.save(saving, hook.Name, state)
 		}
-		state, before = registry.Delivery{Delivered: e.Seq, Damage: state.Damage}, e.Seq
+		state, before = storage.Delivery{Delivered: e.Seq, Damage: state.Damage}, e.Seq
 		if err := d.save(saving, hook.Name, state); err != nil {
 			return state, false, err
 		}
@@ -96,7 +98,7 @@ func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.We
 }
 
 // save stores the delivery state of a webhook, unless the webhook was deleted meanwhile.
-func (d *Deliverer) save(ctx context.Context, id string, state registry.Delivery) error {
+func (d *Deliverer) save(ctx context.Context, id string, state storage.Delivery) error {
 	if _, err := d.Webhooks.Get(ctx, id); err != nil {
 		if registry.HasCode(err, registry.CodeNotFound) {
 			return nil
@@ -107,7 +109,7 @@ func (d *Deliverer) save(ctx context.Context, id string, state registry.Delivery
 }
 
 // failed returns the state after a failed attempt.
-func (d *Deliverer) failed(message string, state registry.Delivery, err error) registry.Delivery {
+func (d *Deliverer) failed(message string, state storage.Delivery, err error) storage.Delivery {
 	now := d.now()
 	state.Attempts++
 	state.LastError = registry.PlainText(err.Error()) // it may quote the receiver
@@ -134,7 +136,7 @@ type retryAfter struct {
 func (r retryAfter) Unwrap() error { return r.error }
 
 // send makes one attempt.
-func (d *Deliverer) send(ctx context.Context, hook registry.Named[registry.Webhook], m message) error {
+func (d *Deliverer) send(ctx context.Context, hook registry.Named[storage.Webhook], m message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.Document.URL, bytes.NewReader(m.body))

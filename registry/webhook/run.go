@@ -11,18 +11,20 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config has the dependencies and options of a Deliverer. The first five are required.
 type Config struct {
-	Webhooks   registry.Webhooks
-	Deliveries registry.Deliveries
-	Leases     registry.Leases
-	Clock      registry.CatalogClock // the clock of Leases
-	History    func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Webhooks   storage.Webhooks
+	Deliveries storage.Deliveries
+	Leases     storage.Leases
+	Clock      storage.CatalogClock // the clock of Leases
+	History    func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 
 	// Damages lists damaged content, and webhooks are notified about it too. It may be nil.
-	Damages registry.Damages
+	Damages storage.Damages
 
 	// URL is where people reach the pages of the service, to which deliveries link. Empty: they have no links.
 	URL string
@@ -43,10 +45,10 @@ type Config struct {
 type Deliverer struct {
 	Config
 	client *http.Client
-	until  time.Time         // of the lease; zero: another has it
-	read   time.Time         // the clock of the catalog
-	readAt time.Time         // the local clock at the same moment
-	damage []registry.Damage // known when the round began
+	until  time.Time        // of the lease; zero: another has it
+	read   time.Time        // the clock of the catalog
+	readAt time.Time        // the local clock at the same moment
+	damage []storage.Damage // known when the round began
 }
 
 // leaseName and leaseTime belong to the lease that selects one of several replicas. A turn is
@@ -122,14 +124,14 @@ func (d *Deliverer) Round(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for after := ""; ; {
-		page, err := d.Webhooks.List(ctx, after, registry.DefaultPage)
+		page, err := d.Webhooks.List(ctx, after, storage.DefaultPage)
 		if err != nil {
 			return waitFor(&group, err)
 		}
 		for _, hook := range page {
 			group.Go(func() error { return d.turn(ctx, hook) })
 		}
-		if len(page) < registry.DefaultPage {
+		if len(page) < storage.DefaultPage {
 			return group.Wait()
 		}
 		after = page[len(page)-1].Name

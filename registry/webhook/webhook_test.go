@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
@@ -27,7 +30,7 @@ type received struct {
 	body   []byte
 }
 
-func (r received) event(t *testing.T) registry.Event {
+func (r received) event(t *testing.T) history.Event {
 	t.Helper()
 	var p webhook.Payload
 	if err := json.Unmarshal(r.body, &p); err != nil || p.Type != p.Data.Kind || !p.Timestamp.Equal(p.Data.Time) {
@@ -69,7 +72,7 @@ func setup(t *testing.T) *world {
 	t.Cleanup(receiver.Close)
 	w.url = receiver.URL + "/hook"
 	w.config = webhook.Config{
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Leases: w.db, History: w.db.History,
+		Webhooks: mem.NewTable[storage.Webhook](), Deliveries: mem.NewTable[storage.Delivery](), Leases: w.db, History: w.db.History,
 		PrivateUnsafe: true, Clock: w.db, Interval: time.Millisecond,
 	}
 	return w
@@ -84,9 +87,9 @@ func (w *world) deliverer(t *testing.T) *webhook.Deliverer {
 	return d
 }
 
-func (w *world) register(t *testing.T, id string, edit func(h *registry.Webhook)) {
+func (w *world) register(t *testing.T, id string, edit func(h *storage.Webhook)) {
 	t.Helper()
-	h := registry.Webhook{URL: w.url, Secret: []byte("0123456789abcdef0123456789abcdef"), Created: w.clock.Now()}
+	h := storage.Webhook{URL: w.url, Secret: []byte("0123456789abcdef0123456789abcdef"), Created: w.clock.Now()}
 	if edit != nil {
 		edit(&h)
 	}
@@ -96,10 +99,10 @@ func (w *world) register(t *testing.T, id string, edit func(h *registry.Webhook)
 }
 
 // happen appends events of a kind.
-func (w *world) happen(t *testing.T, environment string, kinds ...registry.EventKind) {
+func (w *world) happen(t *testing.T, environment string, kinds ...history.EventKind) {
 	t.Helper()
 	for _, kind := range kinds {
-		if _, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.clock.Now(),
+		if _, err := w.db.Apply(t.Context(), storage.Change{Event: history.Event{Time: w.clock.Now(),
 			Kind: kind, Environment: environment, Model: "digits"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,7 @@ func (w *world) take() []received {
 	return got
 }
 
-func (w *world) state(t *testing.T, id string) registry.Delivery {
+func (w *world) state(t *testing.T, id string) storage.Delivery {
 	t.Helper()
 	state, err := w.config.Deliveries.Get(t.Context(), id)
 	if err != nil {
@@ -136,7 +139,7 @@ func TestDeliveriesAreSigned(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.register(t, "h", nil)
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	got := w.round(t, w.deliverer(t))
 	if len(got) != 1 || got[0].event(t).Seq != 1 {
 		t.Fatalf("%d deliveries", len(got))
@@ -152,10 +155,10 @@ func TestDeliveriesAreSigned(t *testing.T) {
 		t.Errorf("the timestamp is %q, want the seconds of %v", timestamp, w.clock.Now())
 	}
 	// As the specification has it: base64 behind whsec_.
-	if text := (registry.Webhook{Secret: []byte{1, 2, 3}}).SecretText(); text != "whsec_AQID" {
+	if text := (storage.Webhook{Secret: []byte{1, 2, 3}}).SecretText(); text != "whsec_AQID" {
 		t.Errorf("a secret is written %s", text)
 	}
-	if a, b := registry.NewWebhookSecret(), registry.NewWebhookSecret(); len(a) != 32 || string(a) == string(b) {
+	if a, b := storage.NewWebhookSecret(), storage.NewWebhookSecret(); len(a) != 32 || string(a) == string(b) {
 		t.Error("secrets are not random")
 	}
 }
@@ -167,9 +170,9 @@ func TestDeliveriesLinkToPages(t *testing.T) {
 		w := setup(t)
 		w.config.URL = service
 		w.register(t, "h", nil)
-		e := registry.Event{Time: w.clock.Now(), Kind: registry.EventPromote, Environment: "prod",
+		e := history.Event{Time: w.clock.Now(), Kind: history.EventPromote, Environment: "prod",
 			Model: "digits", Release: registry.Digest("sha256:" + strings.Repeat("a", 64))}
-		if _, err := w.db.Apply(t.Context(), registry.Change{Event: e}); err != nil {
+		if _, err := w.db.Apply(t.Context(), storage.Change{Event: e}); err != nil {
 			t.Fatal(err)
 		}
 		got := w.round(t, w.deliverer(t))
@@ -179,7 +182,7 @@ func TestDeliveriesLinkToPages(t *testing.T) {
 		}
 		link := ""
 		if want {
-			link = registry.ReleasePage(service, p.Data.Model, p.Data.Release, "prod")
+			link = api.ReleasePage(service, p.Data.Model, p.Data.Release, "prod")
 		}
 		if p.Page != link {
 			t.Errorf("a service at %q links to %q, want %q", service, p.Page, link)
@@ -190,14 +193,14 @@ func TestDeliveriesLinkToPages(t *testing.T) {
 func TestWhatIsWantedIsToldOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.happen(t, "prod", registry.EventPublish, registry.EventPublish)
-	w.register(t, "all", func(h *registry.Webhook) { h.URL, h.After = w.url+"/all", 2 })
-	w.register(t, "some", func(h *registry.Webhook) {
-		h.URL, h.Environment, h.Model, h.Kinds = w.url+"/some", "prod", "digits", []registry.EventKind{registry.EventPromote, registry.EventRollback}
+	w.happen(t, "prod", history.EventPublish, history.EventPublish)
+	w.register(t, "all", func(h *storage.Webhook) { h.URL, h.After = w.url+"/all", 2 })
+	w.register(t, "some", func(h *storage.Webhook) {
+		h.URL, h.Environment, h.Model, h.Kinds = w.url+"/some", "prod", "digits", []history.EventKind{history.EventPromote, history.EventRollback}
 	})
-	w.happen(t, "prod", registry.EventAttach, registry.EventPromote)
-	w.happen(t, "staging", registry.EventPromote)
-	w.happen(t, "prod", registry.EventRollback)
+	w.happen(t, "prod", history.EventAttach, history.EventPromote)
+	w.happen(t, "staging", history.EventPromote)
+	w.happen(t, "prod", history.EventRollback)
 	d := w.deliverer(t)
 	told := map[string][]int64{}
 	for range 3 {
@@ -218,7 +221,7 @@ func TestWhatIsWantedIsToldOnceAndInOrder(t *testing.T) {
 			}
 		}
 	}
-	if state := w.state(t, "some"); state != (registry.Delivery{Delivered: 6}) {
+	if state := w.state(t, "some"); state != (storage.Delivery{Delivered: 6}) {
 		t.Errorf("the state is %+v", state)
 	}
 }
@@ -230,7 +233,7 @@ func TestRetries(t *testing.T) {
 	w := setup(t)
 	w.answer = func(int) int { return http.StatusInternalServerError }
 	w.register(t, "h", nil)
-	w.happen(t, "prod", registry.EventPromote, registry.EventRollback)
+	w.happen(t, "prod", history.EventPromote, history.EventRollback)
 	d := w.deliverer(t)
 	var waits []time.Duration
 	for n := 1; n <= 12; n++ {
@@ -254,7 +257,7 @@ func TestRetries(t *testing.T) {
 		t.Errorf("the waits are %v", waits)
 	}
 	w.answer = func(int) int { return http.StatusOK }
-	if got := w.round(t, d); len(got) != 2 || w.state(t, "h") != (registry.Delivery{Delivered: 2}) {
+	if got := w.round(t, d); len(got) != 2 || w.state(t, "h") != (storage.Delivery{Delivered: 2}) {
 		t.Errorf("%d deliveries, and the state is %+v", len(got), w.state(t, "h"))
 	}
 }
@@ -264,7 +267,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	w := setup(t)
 	w.answer = func(int) int { return http.StatusTooManyRequests }
 	w.register(t, "h", nil)
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	w.round(t, w.deliverer(t))
 	if wait := w.state(t, "h").NextAttempt.Sub(w.clock.Now()); wait < 30*time.Minute || wait > time.Hour { // it is counted from the answer on
 		t.Errorf("the wait is %v, want 30m", wait)
@@ -278,7 +281,7 @@ func TestClockSetBack(t *testing.T) {
 	const ahead = 10 * 365 * 24 * time.Hour
 	w.answer = func(int) int { return http.StatusServiceUnavailable }
 	w.register(t, "h", nil)
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	d := w.deliverer(t)
 	w.clock.Pass(ahead)
 	w.round(t, d)
@@ -298,7 +301,7 @@ func TestSuspension(t *testing.T) {
 			w := setup(t)
 			w.answer = func(int) int { return status }
 			w.register(t, "h", nil)
-			w.happen(t, "prod", registry.EventPromote)
+			w.happen(t, "prod", history.EventPromote)
 			d := w.deliverer(t)
 			attempts := 0
 			for range 40 {
@@ -311,10 +314,10 @@ func TestSuspension(t *testing.T) {
 			if state := w.state(t, "h"); state.Suspended.IsZero() || state.Delivered != 0 {
 				t.Errorf("the state is %+v", state)
 			}
-			w.happen(t, "prod", registry.EventRollback)
-			w.register(t, "h", func(h *registry.Webhook) { h.Resumed = w.clock.Now() })
+			w.happen(t, "prod", history.EventRollback)
+			w.register(t, "h", func(h *storage.Webhook) { h.Resumed = w.clock.Now() })
 			w.answer = func(int) int { return http.StatusOK }
-			if got := w.round(t, d); len(got) != 2 || w.state(t, "h") != (registry.Delivery{Delivered: 2}) {
+			if got := w.round(t, d); len(got) != 2 || w.state(t, "h") != (storage.Delivery{Delivered: 2}) {
 				t.Errorf("resumed: %d deliveries, and the state is %+v", len(got), w.state(t, "h"))
 			}
 		})
@@ -329,7 +332,7 @@ func TestOneReplicaDelivers(t *testing.T) {
 	w.register(t, "h", nil)
 	one, two := w.deliverer(t), w.deliverer(t)
 	w.round(t, one)
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	if got := w.round(t, two); len(got) != 0 {
 		t.Errorf("both deliver")
 	}
@@ -337,7 +340,7 @@ func TestOneReplicaDelivers(t *testing.T) {
 	if got := w.round(t, two); len(got) != 1 {
 		t.Errorf("nobody delivers")
 	}
-	w.happen(t, "prod", registry.EventRollback)
+	w.happen(t, "prod", history.EventRollback)
 	if got := w.round(t, one); len(got) != 0 {
 		t.Errorf("the first comes back and delivers beside the second")
 	}
@@ -359,7 +362,7 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { w.deliverer(t).Run(ctx); close(ended) }()
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	select {
 	case <-arrived:
 	case <-time.After(10 * time.Second):
@@ -374,7 +377,7 @@ func TestDeletedWhileTold(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.register(t, "h", nil)
-	w.happen(t, "prod", registry.EventPromote)
+	w.happen(t, "prod", history.EventPromote)
 	w.answer = func(int) int {
 		if err := w.config.Webhooks.Delete(context.Background(), "h"); err != nil {
 			t.Error(err)

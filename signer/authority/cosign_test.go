@@ -9,7 +9,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer/signertest"
 )
 
@@ -22,8 +22,8 @@ func TestIdentityInCosign(t *testing.T) {
 	}
 	k := newKeyless(t, nil, nil, nil)
 	blob := []byte("an engine")
-	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{},
-		registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromBytes(blob))})
+	statement, err := evidence.NewStatement(evidence.PredicateSign, struct{}{},
+		evidence.StatementSubject{Digest: evidence.NewDigestSet(digest.FromBytes(blob))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestIdentityInCosign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			verify := exec.CommandContext(t.Context(), cosign, "verify-blob-attestation", "--bundle", "bundle.json", "--trusted-root", c.root,
-				"--certificate-identity", c.identity, "--certificate-oidc-issuer", signertest.Job().Issuer, "--type", string(registry.PredicateSign),
+				"--certificate-identity", c.identity, "--certificate-oidc-issuer", signertest.Job().Issuer, "--type", string(evidence.PredicateSign),
 				"--use-signed-timestamps", "--insecure-ignore-tlog", "--insecure-ignore-sct", "engine")
 			verify.Dir, verify.Env = dir, append(os.Environ(), "HOME="+dir, "HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1")
 			out, err := verify.CombinedOutput()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/authority"
 	"mlpromote.dev/mlpromote/signer/signertest"
@@ -63,7 +65,7 @@ func (k *keyless) open(t *testing.T, i authority.Identity, stamps authority.Time
 	}
 	k.signer, err = authority.Open(path, authority.Settings{
 		Timestamps: stamps, Getenv: func(name string) string { return k.variables[name] },
-		Roots: trusted(map[string][]byte{"root.json": root}, registry.Root{Sigstore: "root.json"}),
+		Roots: trusted(map[string][]byte{"root.json": root}, trust.Root{Sigstore: "root.json"}),
 		Now:   func() time.Time { return time.Now().Add(time.Duration(k.now.Load())) },
 	})
 	if err != nil {
@@ -74,17 +76,17 @@ func (k *keyless) open(t *testing.T, i authority.Identity, stamps authority.Time
 // trust trusts the job's repository and workflow in its environment.
 func (k *keyless) trust(t *testing.T) *signer.Trust {
 	t.Helper()
-	entry := registry.TrustEntry{
-		Identity: &registry.Identity{Issuer: signertest.Job().Issuer, Claims: map[string]string{
+	entry := trust.TrustEntry{
+		Identity: &trust.Identity{Issuer: signertest.Job().Issuer, Claims: map[string]string{
 			"repository_id": "456", "job_workflow_ref": signertest.Job().JobWorkflowRef, "environment": "production",
 		}},
-		Roles: registry.Roles(), Resources: []string{"oci://local/"},
+		Roles: evidence.Roles(), Resources: []string{"oci://local/"},
 	}
-	trust, err := signer.NewTrust([]registry.TrustEntry{entry}, func(string) ([]byte, error) { return k.authority.Root(t), nil })
+	trustEntries, err := signer.NewTrust([]trust.TrustEntry{entry}, func(string) ([]byte, error) { return k.authority.Root(t), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return trust.WithRoots([]registry.Root{{Sigstore: "root.json"}})
+	return trustEntries.WithRoots([]trust.Root{{Sigstore: "root.json"}})
 }
 
 // A job signs with one certificate until it is about to expire, and what it signs is trusted.
@@ -98,7 +100,7 @@ func TestIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		claim, err := k.trust(t).Verify(t.Context(), bundle, resource)
-		if at, by := claim.Time(); err != nil || by != registry.TimeStamped || time.Since(at) > time.Minute {
+		if at, by := claim.Time(); err != nil || by != evidence.TimeStamped || time.Since(at) > time.Minute {
 			t.Errorf("got %v, time %s by %q, want now by a timestamp", err, at, by)
 		}
 		if asked := k.asked.Load(); asked != certificates {

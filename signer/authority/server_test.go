@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/authority"
 )
@@ -24,7 +25,7 @@ func TestTimestampsByServer(t *testing.T) {
 	}
 	url, other := timestampServer(t, program), timestampServer(t, program)
 	for asked, counts := range map[string]bool{url: true, other: false} {
-		roots := trusted(map[string][]byte{"tsa.pem": get(t, url+"/certchain")}, registry.Root{Timestamps: "tsa.pem"})
+		roots := trusted(map[string][]byte{"tsa.pem": get(t, url+"/certchain")}, trust.Root{Timestamps: "tsa.pem"})
 		s, err := signer.Sealed(newSigner(t), signer.Seal{Options: authority.Timestamps{URL: asked}.Options, Roots: roots, Now: time.Now})
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/sign"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -23,8 +25,8 @@ type Settings struct {
 	Timestamps Timestamps // of the folder; zero: none
 	Getenv     func(name string) string
 	// Roots and Now are those of [signer.Seal].
-	Roots func() (roots []registry.Root, load func(path string) ([]byte, error), err error)
-	Now   registry.Clock
+	Roots func() (roots []trust.Root, load func(path string) ([]byte, error), err error)
+	Now   storage.Clock
 }
 
 // identitySigner signs with a key that lives as long as its certificate. It is a [signer.Signer].

@@ -16,6 +16,9 @@ import (
 	"github.com/digitorus/timestamp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/authority"
 	"mlpromote.dev/mlpromote/signer/signertest"
@@ -36,9 +39,9 @@ func TestTimestamps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := registry.TrustEntry{Key: "k", Roles: registry.Roles(), Resources: []string{"oci://local/"}}
+	entry := trust.TrustEntry{Key: "k", Roles: evidence.Roles(), Resources: []string{"oci://local/"}}
 	named, load, _ := roots()
-	trust, err := signer.NewTrust([]registry.TrustEntry{entry}, func(path string) ([]byte, error) {
+	trust, err := signer.NewTrust([]trust.TrustEntry{entry}, func(path string) ([]byte, error) {
 		if path == "k" {
 			return s.PublicKeyPEM(), nil
 		}
@@ -48,7 +51,7 @@ func TestTimestamps(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim, err := trust.WithRoots(named).Verify(t.Context(), bundle, resource)
-	if at, by := claim.Time(); err != nil || by != registry.TimeStamped || time.Since(at) > time.Minute {
+	if at, by := claim.Time(); err != nil || by != evidence.TimeStamped || time.Since(at) > time.Minute {
 		t.Errorf("got %v, time %s by %q, want now by a timestamp", err, at, by)
 	}
 }
@@ -68,7 +71,7 @@ func TestTimestampsRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		authority http.Handler
-		now       registry.Clock
+		now       storage.Clock
 		code      registry.Code
 		again     bool
 		want      string
@@ -158,7 +161,7 @@ func TestSealedRefuses(t *testing.T) {
 	for name, change := range map[string]func(*signer.Seal){
 		"no options": func(s *signer.Seal) { s.Options = nil }, "no roots": func(s *signer.Seal) { s.Roots = nil }, "no clock": func(s *signer.Seal) { s.Now = nil },
 		"a root that is none": func(s *signer.Seal) {
-			s.Roots = trusted(map[string][]byte{"tsa.pem": []byte("x")}, registry.Root{Timestamps: "tsa.pem"})
+			s.Roots = trusted(map[string][]byte{"tsa.pem": []byte("x")}, trust.Root{Timestamps: "tsa.pem"})
 		},
 	} {
 		seal := whole

@@ -9,15 +9,18 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 // Follower follows one registry. It is safe for several processes at once.
 type Follower struct {
-	Registry   string         // name
-	Publishers []Publisher    // publishers trusted at the first contact
-	State      string         // folder that remembers accepted bundles; it is made when it is needed
-	Now        registry.Clock // nil means time.Now
+	Registry   string        // name
+	Publishers []Publisher   // publishers trusted at the first contact
+	State      string        // folder that remembers accepted bundles; it is made when it is needed
+	Now        storage.Clock // nil means time.Now
 }
 
 // Publisher is a public key that a file of this machine names.
@@ -28,7 +31,7 @@ type Publisher struct {
 
 // Accepted is a trust bundle with a signature that counts for a follower.
 type Accepted struct {
-	registry.AcceptedTrust
+	trust.AcceptedTrust
 	Trust  *signer.Trust // verifies by the keys of the bundle
 	Bundle []byte        // as it was signed
 }
@@ -99,44 +102,44 @@ func (f Follower) check(ctx context.Context, bundle []byte, before *Accepted) (*
 	if err != nil {
 		return nil, err
 	}
-	var earlier, own *registry.Claim
+	var earlier, own *evidence.Claim
 	if before != nil {
 		if earlier, err = f.claim(ctx, before.Trust, bundle); err != nil {
 			return nil, err
 		}
 	}
 	if pinned == nil && earlier == nil { // what a stranger signed is not read
-		return nil, registry.CheckPublisher(nil, nil, nil)
+		return nil, trust.CheckPublisher(nil, nil, nil)
 	}
-	trust, err := registry.PeekTrustBundle(bundle)
+	trustEntries, err := trust.PeekTrustBundle(bundle)
 	if err != nil {
 		return nil, err
 	}
-	accepted := &Accepted{AcceptedTrust: registry.AcceptedTrust{TrustBundle: trust, Digest: digest.FromBytes(bundle)}, Bundle: bundle}
-	if accepted.Trust, err = trustOf(trust); err != nil {
+	accepted := &Accepted{AcceptedTrust: trust.AcceptedTrust{TrustBundle: trustEntries, Digest: digest.FromBytes(bundle)}, Bundle: bundle}
+	if accepted.Trust, err = trustOf(trustEntries); err != nil {
 		return nil, err
 	}
 	if own, err = f.claim(ctx, accepted.Trust, bundle); err != nil {
 		return nil, err
 	}
-	if err := registry.CheckPublisher(own, earlier, pinned); err != nil {
+	if err := trust.CheckPublisher(own, earlier, pinned); err != nil {
 		return nil, err
 	}
-	if earlier != nil && earlier.SignedAs(registry.RolePublisher) {
+	if earlier != nil && earlier.SignedAs(evidence.RolePublisher) {
 		// The window of a key is what the bundle before says. A thief of an old key would write another one.
-		if _, err := earlier.TrustBundle(f.Registry); err != nil {
+		if _, err := trust.BundleOf(*earlier, f.Registry); err != nil {
 			return nil, err
 		}
 	}
-	if accepted.TrustBundle, err = own.TrustBundle(f.Registry); err != nil {
+	if accepted.TrustBundle, err = trust.BundleOf(*own, f.Registry); err != nil {
 		return nil, err
 	}
 	return accepted, checkCheckpoint(accepted.TrustBundle)
 }
 
 // claim returns the claim of a bundle by some keys, or nil if it does not verify by them.
-func (f Follower) claim(ctx context.Context, trust *signer.Trust, bundle []byte) (*registry.Claim, error) {
-	c, err := trust.Verify(ctx, bundle, registry.RegistryURI(f.Registry))
+func (f Follower) claim(ctx context.Context, trustEntries *signer.Trust, bundle []byte) (*evidence.Claim, error) {
+	c, err := trustEntries.Verify(ctx, bundle, trust.RegistryURI(f.Registry))
 	if registry.HasCode(err, registry.CodeTrust) {
 		return nil, nil //nolint:nilnil // no error and no value: the caller checks for nil
 	}
@@ -148,20 +151,20 @@ func (f Follower) claim(ctx context.Context, trust *signer.Trust, bundle []byte)
 
 // pins trusts the keys that files of this machine name, as publishers of the registry.
 func (f Follower) pins() (*signer.Trust, error) {
-	var entries []registry.TrustEntry
+	var entries []trust.TrustEntry
 	keys := make(map[string][]byte)
 	for _, p := range f.Publishers {
-		entries = append(entries, registry.TrustEntry{Key: p.Name,
-			Roles: []registry.Role{registry.RolePublisher}, Resources: []string{registry.RegistryURI(f.Registry)}})
+		entries = append(entries, trust.TrustEntry{Key: p.Name,
+			Roles: []evidence.Role{evidence.RolePublisher}, Resources: []string{trust.RegistryURI(f.Registry)}})
 		keys[p.Name] = p.PEM
 	}
 	return signer.NewTrust(entries, reader(keys))
 }
 
 // trustOf trusts what a bundle says.
-func trustOf(b registry.TrustBundle) (*signer.Trust, error) {
-	var entries []registry.TrustEntry
-	var roots []registry.Root
+func trustOf(b trust.TrustBundle) (*signer.Trust, error) {
+	var entries []trust.TrustEntry
+	var roots []trust.Root
 	files := make(map[string][]byte)
 	for _, t := range b.Trust {
 		entries = append(entries, t.Entry)
@@ -196,7 +199,7 @@ func reader(files map[string][]byte) func(string) ([]byte, error) {
 
 // checkCheckpoint checks that the checkpoint of a bundle is of its registry, and has the size that the bundle
 // says. The publisher vouches for it, so the signature of the promoter is not needed.
-func checkCheckpoint(b registry.TrustBundle) error {
+func checkCheckpoint(b trust.TrustBundle) error {
 	if b.Checkpoint.Size == 0 {
 		return nil
 	}
@@ -212,7 +215,7 @@ func checkCheckpoint(b registry.TrustBundle) error {
 
 // sameHistory refuses a bundle whose checkpoint is of another history than that of the one before, or
 // says something else about the same events.
-func sameHistory(before, next registry.TrustBundle) error {
+func sameHistory(before, next trust.TrustBundle) error {
 	if before.Checkpoint.Size == 0 || next.Checkpoint.Size == 0 {
 		return nil
 	}

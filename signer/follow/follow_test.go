@@ -16,6 +16,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/follow"
 	"mlpromote.dev/mlpromote/signer/signertest"
@@ -50,20 +52,20 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) entry(name string, role registry.Role, state registry.KeyState) registry.BundledTrust {
-	e := registry.TrustEntry{Key: name + ".pub", Roles: []registry.Role{role}, Resources: []string{"oci://local/"}, State: state}
-	if state == registry.KeyRetired {
+func (w *world) entry(name string, role evidence.Role, state evidence.KeyState) trust.BundledTrust {
+	e := trust.TrustEntry{Key: name + ".pub", Roles: []evidence.Role{role}, Resources: []string{"oci://local/"}, State: state}
+	if state == evidence.KeyRetired {
 		e.RetiredAt = started
 	}
-	return registry.BundledTrust{Entry: e, PEM: string(w.keys[name].PublicKeyPEM())}
+	return trust.BundledTrust{Entry: e, PEM: string(w.keys[name].PublicKeyPEM())}
 }
 
 // bundle is version n, which is issued n hours after the start, for ten days. Previous is a guess unless a test sets it.
-func (w *world) bundle(n int64) registry.TrustBundle {
-	b := registry.TrustBundle{
+func (w *world) bundle(n int64) trust.TrustBundle {
+	b := trust.TrustBundle{
 		Registry: "local", Version: n, IssuedOn: started.Add(time.Duration(n) * time.Hour), Environments: digest.FromString("environments"),
-		Trust:        []registry.BundledTrust{w.entry("promoter", registry.RolePromoter, ""), w.entry("first", registry.RolePublisher, "")},
-		Restrictions: []registry.BundledRestrictions{{Environment: "prod"}},
+		Trust:        []trust.BundledTrust{w.entry("promoter", evidence.RolePromoter, ""), w.entry("first", evidence.RolePublisher, "")},
+		Restrictions: []trust.BundledRestrictions{{Environment: "prod"}},
 		Checkpoint:   history("local", "first event", 10*n),
 	}
 	b.ExpiresOn = b.IssuedOn.AddDate(0, 0, 10)
@@ -74,15 +76,15 @@ func (w *world) bundle(n int64) registry.TrustBundle {
 }
 
 // history is the checkpoint of a history, which nobody signed: the publisher vouches for it.
-func history(name, first string, size int64) registry.KeptCheckpoint {
+func history(name, first string, size int64) trust.KeptCheckpoint {
 	root := digest.FromString(fmt.Sprint("root of ", size))
-	return registry.KeptCheckpoint{Size: size, Note: fmt.Sprintf("mlpromote.dev/history/%s/%s\n%d\n%s\n\n— x y\n",
+	return trust.KeptCheckpoint{Size: size, Note: fmt.Sprintf("mlpromote.dev/history/%s/%s\n%d\n%s\n\n— x y\n",
 		name, digest.FromString(first).Encoded(), size, base64Of(root))}
 }
 
-func (w *world) sign(key string, b registry.TrustBundle) []byte {
+func (w *world) sign(key string, b trust.TrustBundle) []byte {
 	w.t.Helper()
-	statement, err := registry.NewTrustBundle(b)
+	statement, err := trust.NewTrustBundle(b)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -137,16 +139,16 @@ func TestFollow(t *testing.T) {
 	a := w.accepts(newest)
 	w.accepts(newest)
 	w.remembers(7, 1)
-	statement, err := registry.NewStatement(registry.PredicateVSA, struct{}{},
-		registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
+	statement, err := evidence.NewStatement(evidence.PredicateVSA, struct{}{},
+		evidence.StatementSubject{Digest: evidence.NewDigestSet(digest.FromString("x"))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	evidence, err := w.keys["promoter"].Sign(t.Context(), statement)
+	given, err := w.keys["promoter"].Sign(t.Context(), statement)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := a.Trust.Verify(t.Context(), evidence, "oci://local/prod/x"); err != nil || !c.SignedAs(registry.RolePromoter) {
+	if c, err := a.Trust.Verify(t.Context(), given, "oci://local/prod/x"); err != nil || !c.SignedAs(evidence.RolePromoter) {
 		t.Errorf("evidence of the promoter: %+v, error %v", c, err)
 	}
 	// A year later it is still in mind, and nothing new is accepted by it.
@@ -161,47 +163,47 @@ func TestFollowRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		key   string
 		n     int64
-		spoil func(w *world, b *registry.TrustBundle, before registry.Digest)
+		spoil func(w *world, b *trust.TrustBundle, before registry.Digest)
 		says  string
 	}{
 		"an older version":      {n: 4, says: "has accepted version 5 already"},
-		"a fork of the version": {n: 5, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) { b.ExpiresOn = b.ExpiresOn.Add(1) }, says: "another bundle of that version"},
+		"a fork of the version": {n: 5, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) { b.ExpiresOn = b.ExpiresOn.Add(1) }, says: "another bundle of that version"},
 		"a fork before it":      {n: 6, says: "the registry signed two"},
 		"the promoter's key":    {key: "promoter", n: 7, says: "no publisher that this machine knows"},
 		"a stranger's key":      {key: "stranger", n: 7, says: "no publisher that this machine knows"},
-		"another registry": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
+		"another registry": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) {
 			b.Registry = "other"
 			b.Checkpoint = history("other", "first event", 70)
 		}, says: "of the registry other, want local"},
-		"without its signer": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) { b.Trust = b.Trust[:1] }, says: "does not list the key"},
-		"its signer is revoked": {n: 7, spoil: func(w *world, b *registry.TrustBundle, _ registry.Digest) {
-			b.Trust[1] = w.entry("first", registry.RolePublisher, registry.KeyRevoked)
+		"without its signer": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) { b.Trust = b.Trust[:1] }, says: "does not list the key"},
+		"its signer is revoked": {n: 7, spoil: func(w *world, b *trust.TrustBundle, _ registry.Digest) {
+			b.Trust[1] = w.entry("first", evidence.RolePublisher, evidence.KeyRevoked)
 		}, says: "does not list the key"},
-		"another history": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
+		"another history": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) {
 			b.Checkpoint = history("local", "other event", 70)
 		}, says: "of another history"},
-		"a shorter history": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
+		"a shorter history": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) {
 			b.Checkpoint = history("local", "first event", 7)
 		}, says: "the end of the history is gone"},
-		"another end of the history": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
+		"another end of the history": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) {
 			b.Checkpoint = history("local", "first event", 50)
 			b.Checkpoint.Note = strings.Replace(b.Checkpoint.Note, base64Of(digest.FromString("root of 50")), base64Of(digest.FromString("x")), 1)
 		}, says: "of another history"},
-		"another size of the note": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) { b.Checkpoint.Size++ }, says: "its checkpoint of 71 events"},
-		"no lists": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
-			b.Restrictions = []registry.BundledRestrictions{{Environment: "prod"}}
+		"another size of the note": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) { b.Checkpoint.Size++ }, says: "its checkpoint of 71 events"},
+		"no lists": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) {
+			b.Restrictions = []trust.BundledRestrictions{{Environment: "prod"}}
 		}, says: "restriction list 0 of prod"},
-		"of the future": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) {
+		"of the future": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) {
 			b.IssuedOn, b.ExpiresOn = b.IssuedOn.AddDate(0, 1, 0), b.ExpiresOn.AddDate(0, 1, 0)
 		}, says: "issued on"},
-		"a junk key": {n: 7, spoil: func(_ *world, b *registry.TrustBundle, _ registry.Digest) { b.Trust[0].PEM = "junk" }, says: ""},
+		"a junk key": {n: 7, spoil: func(_ *world, b *trust.TrustBundle, _ registry.Digest) { b.Trust[0].PEM = "junk" }, says: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			list := []byte("list")
-			listed := func(b registry.TrustBundle) registry.TrustBundle {
-				b.Restrictions = []registry.BundledRestrictions{{Environment: "prod", Counter: 1, Digest: digest.FromBytes(list), Bundle: list}}
+			listed := func(b trust.TrustBundle) trust.TrustBundle {
+				b.Restrictions = []trust.BundledRestrictions{{Environment: "prod", Counter: 1, Digest: digest.FromBytes(list), Bundle: list}}
 				return b
 			}
 			before := w.accepts(w.sign("first", listed(w.bundle(5))))
@@ -224,19 +226,19 @@ func TestFollowRefuses(t *testing.T) {
 func TestFirstContactRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spoil func(w *world, b *registry.TrustBundle)
+		spoil func(w *world, b *trust.TrustBundle)
 		says  string
 	}{
-		"another registry": {func(_ *world, b *registry.TrustBundle) { b.Registry = "other" }, "of the registry other, want local"},
-		"its signer's time is over": {func(_ *world, b *registry.TrustBundle) {
+		"another registry": {func(_ *world, b *trust.TrustBundle) { b.Registry = "other" }, "of the registry other, want local"},
+		"its signer's time is over": {func(_ *world, b *trust.TrustBundle) {
 			b.Trust[1].Entry.Window.Until = b.ExpiresOn.Add(-time.Second)
 		}, "which signed it, counts"},
-		"without its signer": {func(_ *world, b *registry.TrustBundle) { b.Trust = b.Trust[:1] }, "does not list the key"},
-		"two files of one name": {func(_ *world, b *registry.TrustBundle) {
-			b.Roots = []registry.BundledRoot{{Root: registry.Root{Timestamps: "promoter.pub"}, Content: "another"}}
+		"without its signer": {func(_ *world, b *trust.TrustBundle) { b.Trust = b.Trust[:1] }, "does not list the key"},
+		"two files of one name": {func(_ *world, b *trust.TrustBundle) {
+			b.Roots = []trust.BundledRoot{{Root: trust.Root{Timestamps: "promoter.pub"}, Content: "another"}}
 		}, `"promoter.pub" is two files`},
-		"a root that is none": {func(_ *world, b *registry.TrustBundle) {
-			b.Roots = []registry.BundledRoot{{Root: registry.Root{Timestamps: "tsa.pem"}, Content: "junk"}}
+		"a root that is none": {func(_ *world, b *trust.TrustBundle) {
+			b.Roots = []trust.BundledRoot{{Root: trust.Root{Timestamps: "tsa.pem"}, Content: "junk"}}
 		}, "tsa.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +262,8 @@ func TestFollowRoots(t *testing.T) {
 	w := newWorld(t)
 	b := w.bundle(1)
 	chain := string(signertest.New(t).StampChain(t))
-	b.Roots = []registry.BundledRoot{
-		{Root: registry.Root{Timestamps: "tsa.pem"}, Content: chain}, {Root: registry.Root{Timestamps: "tsa.pem"}, Content: chain},
+	b.Roots = []trust.BundledRoot{
+		{Root: trust.Root{Timestamps: "tsa.pem"}, Content: chain}, {Root: trust.Root{Timestamps: "tsa.pem"}, Content: chain},
 	}
 	if a := w.accepts(w.sign("first", b)); a.Trust == nil {
 		t.Error("accepted without trust")
@@ -331,7 +333,7 @@ func TestLargestRememberedBundle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bundle := w.sign("first", w.bundle(1))
-	padded := append(bundle, strings.Repeat(" ", registry.MaxTrustBundle-len(bundle))...)
+	padded := append(bundle, strings.Repeat(" ", trust.MaxTrustBundle-len(bundle))...)
 	w.accepts(padded)
 	w.remembers(1, 1)
 	if err := os.WriteFile(filepath.Join(w.State, "0000000000000000001.json"), append(padded, ' '), 0o600); err != nil {
@@ -352,7 +354,7 @@ func TestFollowRefusesSplices(t *testing.T) {
 	w.refuses([]byte(strings.Replace(two, between(t, two, `"sig":"`), between(t, one, `"sig":"`), 1)), "")
 	w.refuses([]byte("{}"), "")
 	w.refuses(nil, "")
-	w.refuses([]byte(strings.Repeat(" ", registry.MaxTrustBundle+1)), "")
+	w.refuses([]byte(strings.Repeat(" ", trust.MaxTrustBundle+1)), "")
 	if _, err := w.Remembered(t.Context()); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("after refusals: error %v, want CodeNotFound", err)
 	}
@@ -361,14 +363,14 @@ func TestFollowRefusesSplices(t *testing.T) {
 // The old key names the new one, which then ends the old; the old one no longer counts, though it is pinned.
 func TestFollowRotation(t *testing.T) {
 	t.Parallel()
-	for _, end := range []registry.KeyState{registry.KeyRetired, registry.KeyRevoked} {
+	for _, end := range []evidence.KeyState{evidence.KeyRetired, evidence.KeyRevoked} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			second := w.entry("second", registry.RolePublisher, "")
+			second := w.entry("second", evidence.RolePublisher, "")
 			w.accepts(w.sign("first", w.bundle(1)))
 			unknown := w.bundle(3)
-			unknown.Trust = []registry.BundledTrust{second}
+			unknown.Trust = []trust.BundledTrust{second}
 			w.refuses(w.sign("second", unknown), "no publisher that this machine knows")
 			both := w.bundle(4)
 			both.Trust = append(both.Trust, second)
@@ -376,7 +378,7 @@ func TestFollowRotation(t *testing.T) {
 			w.remembers(4, 1)
 			for n := int64(6); n < 11; n += 2 {
 				ended := w.bundle(n)
-				ended.Trust = []registry.BundledTrust{second, w.entry("first", registry.RolePublisher, end)}
+				ended.Trust = []trust.BundledTrust{second, w.entry("first", evidence.RolePublisher, end)}
 				w.accepts(w.sign("second", ended))
 				w.remembers(n, 2) // the one by which the new key is known stays
 			}
@@ -386,7 +388,7 @@ func TestFollowRotation(t *testing.T) {
 			w.Publishers = []follow.Publisher{{Name: "second.pub", PEM: w.keys["second"].PublicKeyPEM()}}
 			w.remembers(10, 2)
 			last := w.bundle(14)
-			last.Trust = []registry.BundledTrust{second}
+			last.Trust = []trust.BundledTrust{second}
 			w.accepts(w.sign("second", last))
 			w.remembers(14, 1)
 		})
@@ -406,10 +408,10 @@ func TestFollowState(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := w.bundle(5)
-	foreign.Trust = []registry.BundledTrust{w.entry("stranger", registry.RolePublisher, "")}
+	foreign.Trust = []trust.BundledTrust{w.entry("stranger", evidence.RolePublisher, "")}
 	for name, content := range map[string][]byte{
 		"an older one": old, "a stranger's": w.sign("stranger", foreign), "empty": nil, "a flipped byte": []byte(strings.Replace(string(good), "A", "B", 1)),
-		"too long": []byte(strings.Repeat(" ", registry.MaxTrustBundle+1)),
+		"too long": []byte(strings.Repeat(" ", trust.MaxTrustBundle+1)),
 	} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)

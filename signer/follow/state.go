@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // stateName is the name of a remembered bundle: its version, so that the order of names is that of versions.
@@ -103,9 +104,9 @@ func readBundle(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, registry.MaxTrustBundle+1))
-	if err == nil && len(data) > registry.MaxTrustBundle {
-		err = registry.Errorf(registry.CodeTrust, "%s has more than %d bytes", path, registry.MaxTrustBundle)
+	data, err := io.ReadAll(io.LimitReader(file, trust.MaxTrustBundle+1))
+	if err == nil && len(data) > trust.MaxTrustBundle {
+		err = registry.Errorf(registry.CodeTrust, "%s has more than %d bytes", path, trust.MaxTrustBundle)
 	}
 	return data, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Source has a token of the job for one audience. Tokens of GitHub are valid for minutes and builds take hours, so it asks for
@@ -17,7 +18,7 @@ import (
 type Source struct {
 	Audience string
 	Getenv   func(name string) string
-	Now      registry.Clock // nil means time.Now
+	Now      storage.Clock // nil means time.Now
 
 	mu      sync.Mutex
 	token   string

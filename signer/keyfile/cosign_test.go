@@ -17,7 +17,8 @@ import (
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -122,8 +123,8 @@ func (c *cosign) putEngine(t *testing.T) (descriptor map[string]any, reference s
 // attach signs a statement about the engine and stores the bundle as its referrer.
 func (c *cosign) attach(t *testing.T, s signer.Signer, engine map[string]any, predicateType string) {
 	t.Helper()
-	subject := registry.StatementSubject{Digest: registry.NewDigestSet(engine["digest"].(digest.Digest))}
-	statement, err := registry.NewStatement(predicateType, map[string]string{"verdict": "pass"}, subject)
+	subject := evidence.StatementSubject{Digest: evidence.NewDigestSet(engine["digest"].(digest.Digest))}
+	statement, err := evidence.NewStatement(predicateType, map[string]string{"verdict": "pass"}, subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +180,8 @@ func TestCosignVerifiesOurBundles(t *testing.T) {
 	ours := c.generate(t, "ours")
 	c.generate(t, "other")
 	engine, reference := c.putEngine(t)
-	c.attach(t, ours, engine, registry.PredicateSign)
-	c.attach(t, ours, engine, registry.PredicateParity)
+	c.attach(t, ours, engine, evidence.PredicateSign)
+	c.attach(t, ours, engine, evidence.PredicateParity)
 
 	verify := []string{"verify", "--insecure-ignore-tlog", "--allow-http-registry"}
 	attestation := []string{"verify-attestation", "--insecure-ignore-tlog", "--allow-http-registry", "--type"}
@@ -191,9 +192,9 @@ func TestCosignVerifiesOurBundles(t *testing.T) {
 	}{
 		{"verify", append(verify, "--key", "ours.pub", reference), true},
 		{"verify, other key", append(verify, "--key", "other.pub", reference), false},
-		{"verify-attestation", append(attestation, registry.PredicateParity, "--key", "ours.pub", reference), true},
-		{"verify-attestation, other key", append(attestation, registry.PredicateParity, "--key", "other.pub", reference), false},
-		{"verify-attestation, other type", append(attestation, registry.PredicateApproval, "--key", "ours.pub", reference), false},
+		{"verify-attestation", append(attestation, evidence.PredicateParity, "--key", "ours.pub", reference), true},
+		{"verify-attestation, other key", append(attestation, evidence.PredicateParity, "--key", "other.pub", reference), false},
+		{"verify-attestation, other type", append(attestation, evidence.PredicateApproval, "--key", "ours.pub", reference), false},
 	} {
 		if out, err := c.run(t, run.args...); (err == nil) != run.ok {
 			t.Errorf("%s: %v, want success %v\n%s", run.name, err, run.ok, out)
@@ -212,10 +213,10 @@ func TestCosignSignsWithOurKey(t *testing.T) {
 	}
 	offline := []string{"--key", "ours.key", "--use-signing-config=false", "--tlog-upload=false", "--allow-http-registry", "--yes"}
 	c.mustRun(t, append(append([]string{"sign"}, offline...), reference)...)
-	c.mustRun(t, append(append([]string{"attest", "--type", registry.PredicateParity, "--predicate", "predicate.json"}, offline...), reference)...)
+	c.mustRun(t, append(append([]string{"attest", "--type", evidence.PredicateParity, "--predicate", "predicate.json"}, offline...), reference)...)
 
-	trust, err := signer.NewTrust([]registry.TrustEntry{{Key: c.path("ours.pub"),
-		Roles: registry.Roles(), Resources: []string{"oci://local/"}}}, os.ReadFile)
+	trust, err := signer.NewTrust([]trust.TrustEntry{{Key: c.path("ours.pub"),
+		Roles: evidence.Roles(), Resources: []string{"oci://local/"}}}, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func TestCosignSignsWithOurKey(t *testing.T) {
 		}
 		found[claim.Statement.PredicateType] = true
 	}
-	if !found[registry.PredicateSign] || !found[registry.PredicateParity] {
+	if !found[evidence.PredicateSign] || !found[evidence.PredicateParity] {
 		t.Errorf("found %v, want a signature and a parity attestation", found)
 	}
 }
@@ -250,6 +251,6 @@ func TestCosignKeyOpens(t *testing.T) {
 		t.Errorf("cosign wrote the public key %s (%v), we read %s", public, err, theirs.PublicKeyPEM())
 	}
 	engine, reference := c.putEngine(t)
-	c.attach(t, theirs, engine, registry.PredicateSign)
+	c.attach(t, theirs, engine, evidence.PredicateSign)
 	c.mustRun(t, "verify", "--insecure-ignore-tlog", "--allow-http-registry", "--key", "theirs.pub", reference)
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -28,18 +29,18 @@ func Example() {
 	ring := &signer.Keyring{Dir: dir, Open: func(_ context.Context, path string) (signer.Signer, error) {
 		return keyfile.Open(path, []byte(os.Getenv("COSIGN_PASSWORD")))
 	}}
-	subject := registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("a release"))}
-	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, subject)
+	subject := evidence.StatementSubject{Digest: evidence.NewDigestSet(digest.FromString("a release"))}
+	statement, err := evidence.NewStatement(evidence.PredicateSign, struct{}{}, subject)
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	bundle, err := ring.Sign(ctx, registry.RoleBuilder, statement)
+	bundle, err := ring.Sign(ctx, evidence.RoleBuilder, statement)
 	if err != nil {
 		log.Fatal(err)
 	}
-	trust, err := signer.NewTrust([]registry.TrustEntry{{
-		Key: filepath.Join(dir, "local.pub"), Roles: registry.Roles(), Resources: []string{"oci://local/"},
+	trust, err := signer.NewTrust([]trust.TrustEntry{{
+		Key: filepath.Join(dir, "local.pub"), Roles: evidence.Roles(), Resources: []string{"oci://local/"},
 	}}, os.ReadFile)
 	if err != nil {
 		log.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -176,8 +177,8 @@ func TestOpenOldFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{},
-		registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
+	statement, err := evidence.NewStatement(evidence.PredicateSign, struct{}{},
+		evidence.StatementSubject{Digest: evidence.NewDigestSet(digest.FromString("x"))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/kms/cliplugin/handler"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/kms"
 )
@@ -138,8 +140,10 @@ func (module) CreateKey(context.Context, string) (crypto.PublicKey, error) {
 func (module) CryptoSigner(context.Context, func(error)) (crypto.Signer, crypto.SignerOpts, error) {
 	return nil, nil, errors.New("not asked for")
 }
+
 func (module) SupportedAlgorithms() []string { return []string{"P-256"} }
-func (module) DefaultAlgorithm() string      { return "P-256" }
+
+func (module) DefaultAlgorithm() string { return "P-256" }
 
 func write(t *testing.T, text string) string {
 	t.Helper()
@@ -152,8 +156,8 @@ func write(t *testing.T, text string) string {
 
 func statement(t *testing.T) []byte {
 	t.Helper()
-	subject := registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString(t.Name()))}
-	s, err := registry.NewStatement(registry.PredicateSign, struct{}{}, subject)
+	subject := evidence.StatementSubject{Digest: evidence.NewDigestSet(digest.FromString(t.Name()))}
+	s, err := evidence.NewStatement(evidence.PredicateSign, struct{}{}, subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +176,7 @@ func TestSign(t *testing.T) {
 		t.Fatal(err)
 	}
 	trust, err := signer.NewTrust(
-		[]registry.TrustEntry{{Key: "k", Roles: registry.Roles(), Resources: []string{"oci://local/"}}},
+		[]trust.TrustEntry{{Key: "k", Roles: evidence.Roles(), Resources: []string{"oci://local/"}}},
 		func(string) ([]byte, error) { return s.PublicKeyPEM(), nil })
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // rowsTable is the name of the table of all toolchains.
@@ -47,9 +47,9 @@ func line(s drivers.Source) string {
 			cells[6] = "this version"
 		}
 		switch p.Reproducible {
-		case registry.ReproducibleSemantic:
+		case evidence.ReproducibleSemantic:
 			cells[7] = "equal outputs"
-		case registry.ReproducibleNone:
+		case evidence.ReproducibleNone:
 			cells[7] = "may differ"
 		}
 	}

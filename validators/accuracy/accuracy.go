@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -220,30 +220,30 @@ func (c *Counter) all() []int {
 
 // Result returns the metric of both sides, the drop from the reference model's to the engine's, and
 // what decides whether the drop is more than chance. A negative drop is a gain.
-func (c *Counter) Result() registry.Accuracy {
+func (c *Counter) Result() evidence.Accuracy {
 	if f := c.Figures(); f != nil {
 		return f.Accuracy()
 	}
 	a := c.rateOf(c.all())
-	share := func(n int) registry.Figure { return registry.Figure(float64(n) / float64(max(c.count, 1))) }
+	share := func(n int) evidence.Figure { return evidence.Figure(float64(n) / float64(max(c.count, 1))) }
 	a.Reference, a.Engine, a.Drop, a.Count = share(c.hits[0]), share(c.hits[1]), share(c.hits[0])-share(c.hits[1]), c.count
 	return a
 }
 
 // rateOf is the rate of some of the cases, each of which counts as much.
-func (c *Counter) rateOf(cases []int) registry.Accuracy {
-	sum := func(of func(rated) float64) registry.Figure {
+func (c *Counter) rateOf(cases []int) evidence.Accuracy {
+	sum := func(of func(rated) float64) evidence.Figure {
 		values := make([]float64, len(cases))
 		for i, n := range cases {
 			values[i] = of(c.rated[n])
 		}
-		return registry.Figure(total(values))
+		return evidence.Figure(total(values))
 	}
-	a := registry.Accuracy{Metric: cmp.Or(c.metric.Name, Top1), Cases: len(cases), Count: len(cases)}
+	a := evidence.Accuracy{Metric: cmp.Or(c.metric.Name, Top1), Cases: len(cases), Count: len(cases)}
 	a.Lost = sum(func(r rated) float64 { return r.lost })
 	a.Won = sum(func(r rated) float64 { return r.won })
 	a.Right = sum(func(r rated) float64 { return r.right })
-	n := registry.Figure(max(len(cases), 1))
+	n := evidence.Figure(max(len(cases), 1))
 	a.Reference, a.Engine, a.Drop = (a.Right+a.Lost-a.Won)/n, a.Right/n, (a.Lost-a.Won)/n
 	return a
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -43,7 +43,7 @@ func TestCounter(t *testing.T) {
 			if err := counter.Add(c.reference, c.engine, labels); err != nil {
 				t.Fatal(err)
 			}
-			want := registry.Accuracy{Metric: "top1", Reference: 0.75, Engine: 0.75, Lost: 1, Won: 1, Right: 3, Cases: 4, Count: 4}
+			want := evidence.Accuracy{Metric: "top1", Reference: 0.75, Engine: 0.75, Lost: 1, Won: 1, Right: 3, Cases: 4, Count: 4}
 			if got := counter.Result(); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
@@ -60,7 +60,7 @@ func TestCounterOfSeveralAnswers(t *testing.T) {
 	if err := counter.Add(shaped(outputs(t, 0, 1, 2, 0)), shaped(outputs(t, 0, 2, 1, 0)), labels); err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Accuracy{Metric: "top1", Reference: 1, Engine: 0.5, Drop: 0.5, Lost: 0.5, Right: 0.5, Cases: 1, Count: 4}
+	want := evidence.Accuracy{Metric: "top1", Reference: 1, Engine: 0.5, Drop: 0.5, Lost: 0.5, Right: 0.5, Cases: 1, Count: 4}
 	if got := counter.Result(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

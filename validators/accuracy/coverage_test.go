@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
@@ -56,7 +56,7 @@ func TestCoverageOfMetrics(t *testing.T) {
 }
 
 // missedBounds counts, by kind and side, the bounds of small sets that are on the wrong side of the truth.
-func missedBounds(t *testing.T, m accuracy.Metric, r *rand.Rand, runs, size int, truth registry.Accuracy, relative float64) map[string]int {
+func missedBounds(t *testing.T, m accuracy.Metric, r *rand.Rand, runs, size int, truth evidence.Accuracy, relative float64) map[string]int {
 	t.Helper()
 	missed := map[string]int{}
 	add := func(name string, b accuracy.Bounded, truth float64) {

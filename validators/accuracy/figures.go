@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -146,13 +146,13 @@ func (c Contributions) seen() Contributions {
 }
 
 // Accuracy returns the figures as a report has them.
-func (f Figures) Accuracy() registry.Accuracy {
+func (f Figures) Accuracy() evidence.Accuracy {
 	reference, engine := f.Sides()
 	drop := reference - engine
 	if f.Metric.Loss {
 		drop = engine/reference - 1
 	}
 	cases := len(f.Engine.Each)
-	return registry.Accuracy{Metric: f.Metric.Name, Reference: registry.Figure(reference), Engine: registry.Figure(engine),
-		Drop: registry.Figure(drop), Cases: cases, Count: cases, Seed: f.Seed}
+	return evidence.Accuracy{Metric: f.Metric.Name, Reference: evidence.Figure(reference), Engine: evidence.Figure(engine),
+		Drop: evidence.Figure(drop), Cases: cases, Count: cases, Seed: f.Seed}
 }

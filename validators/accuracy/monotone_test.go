@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -176,7 +176,7 @@ func worsen(r *rand.Rand, m accuracy.Metric, out, labels []float64, scale float6
 	}
 }
 
-func rateBound(a registry.Accuracy) float64 {
+func rateBound(a evidence.Accuracy) float64 {
 	_, high := stats.PairedDrop(int(a.Lost), int(a.Won), a.Cases, 0.95)
 	return high
 }

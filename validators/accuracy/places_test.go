@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -50,7 +50,7 @@ func TestClassesOfPlaces(t *testing.T) {
 	}
 	reference, engine, truth := images(t, wanted, classes), images(t, got, classes), of(t, labels, int64(n), 2, 3)
 	for _, name := range []string{accuracy.Top1, accuracy.Exact, "f1_macro", accuracy.MeanIoU} {
-		figure := func(reference, engine tensor.Tensor) registry.Accuracy {
+		figure := func(reference, engine tensor.Tensor) evidence.Accuracy {
 			counter := accuracy.NewCounter(metric(t, name), false, 1)
 			if err := counter.Add(reference, engine, truth); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -102,7 +102,7 @@ func TestNegativeLabels(t *testing.T) {
 	if err := counter.Add(wanted, got, labels); err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Accuracy{Metric: "top1", Reference: 1, Engine: 2.0 / 3, Drop: 1 - registry.Figure(2.0)/3, Lost: 0.5, Right: 1.5, Cases: 2, Count: 3}
+	want := evidence.Accuracy{Metric: "top1", Reference: 1, Engine: 2.0 / 3, Drop: 1 - evidence.Figure(2.0)/3, Lost: 0.5, Right: 1.5, Cases: 2, Count: 3}
 	if a := counter.Result(); a != want {
 		t.Errorf("got %+v, want %+v", a, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -14,7 +15,7 @@ const MaxSlices = 64
 // Slice is the accuracy on the cases that have one value in a column.
 type Slice struct {
 	Value    int64
-	Accuracy registry.Accuracy
+	Accuracy evidence.Accuracy
 	Figures  *Figures // nil for a rate of cases
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -363,16 +364,16 @@ func TestNeedMet(t *testing.T) {
 	need := format.Need{Version: "1.18"}
 	for name, c := range map[string]struct {
 		need format.Need
-		by   registry.Constraint
+		by   artifact.Constraint
 		want bool
 	}{
-		"the very version":      {need, registry.Constraint{Exact: "1.18"}, true},
-		"an earlier one":        {need, registry.Constraint{Exact: "1.17.9"}, false},
-		"from it on":            {need, registry.Constraint{Min: "1.18.0"}, true},
-		"from an earlier one":   {need, registry.Constraint{Min: "1.17"}, false},
-		"below a later one":     {need, registry.Constraint{Below: "2"}, false},
-		"nothing needed":        {format.Need{}, registry.Constraint{Below: "2"}, true},
-		"nothing is let in yet": {need, registry.Constraint{}, false},
+		"the very version":      {need, artifact.Constraint{Exact: "1.18"}, true},
+		"an earlier one":        {need, artifact.Constraint{Exact: "1.17.9"}, false},
+		"from it on":            {need, artifact.Constraint{Min: "1.18.0"}, true},
+		"from an earlier one":   {need, artifact.Constraint{Min: "1.17"}, false},
+		"below a later one":     {need, artifact.Constraint{Below: "2"}, false},
+		"nothing needed":        {format.Need{}, artifact.Constraint{Below: "2"}, true},
+		"nothing is let in yet": {need, artifact.Constraint{}, false},
 	} {
 		if got := c.need.Met(c.by); got != c.want {
 			t.Errorf("%s: met %v, want %v", name, got, c.want)

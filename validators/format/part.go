@@ -6,13 +6,14 @@ import (
 	"path"
 	"path/filepath"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // CheckPart looks at the bytes of every file of a part, whose files are in dir, as [Gate.Check] does.
 // Native code passes if the part declares it. Errors: those of [Gate.Check], with the
 // name of the file in the part.
-func CheckPart(dir string, part registry.FetchedPart) error {
+func CheckPart(dir string, part storage.FetchedPart) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -23,7 +24,7 @@ func CheckPart(dir string, part registry.FetchedPart) error {
 		sizes[f.Path] = f.Size
 	}
 	for _, f := range part.Files {
-		g := Gate{NativeCode: part.Engine.NativeCode || f.Kind == registry.FileCode}
+		g := Gate{NativeCode: part.Engine.NativeCode || f.Kind == artifact.FileCode}
 		g.Beside = func(name string) (int64, bool) { size, ok := sizes[path.Clean(name)]; return size, ok }
 		if err := g.checkIn(root, f.Path); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -16,7 +18,7 @@ func TestCheckPart(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
 		native  bool
-		kind    registry.FileKind
+		kind    artifact.FileKind
 		says    string // empty: it passes
 	}{
 		"text":                       {content: "cat\ndog\n"},
@@ -24,7 +26,7 @@ func TestCheckPart(t *testing.T) {
 		"a pickle in a native part":  {content: pickle, native: true, says: "sub/file.bin: its bytes are a Python pickle"},
 		"native code":                {content: elf, says: "only an engine that is labelled native-code may hold it"},
 		"native code of such a part": {content: elf, native: true},
-		"an operator library":        {content: elf, kind: registry.FileCode},
+		"an operator library":        {content: elf, kind: artifact.FileCode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,8 +37,8 @@ func TestCheckPart(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "sub", "file.bin"), []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			part := registry.FetchedPart{Engine: registry.Engine{NativeCode: c.native},
-				Files: []registry.File{{Path: "sub/file.bin", Size: int64(len(c.content)), Kind: c.kind}}}
+			part := storage.FetchedPart{Engine: artifact.Engine{NativeCode: c.native},
+				Files: []artifact.File{{Path: "sub/file.bin", Size: int64(len(c.content)), Kind: c.kind}}}
 			err := format.CheckPart(dir, part)
 			if c.says == "" && err != nil {
 				t.Errorf("error %v, want none", err)

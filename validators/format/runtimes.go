@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // oldestOpset is the oldest operator set that all operators of ONNX Runtime support.
@@ -82,7 +83,7 @@ func (m *Model) Runtime() (Need, error) {
 		if first == len(onnxRuntimes) {
 			return Need{}, registry.Errorf(registry.CodeInvalid, "%s", has.refused)
 		}
-		if v := onnxRuntimes[first].version; need.Version == "" || registry.CompareVersions(v, need.Version) > 0 {
+		if v := onnxRuntimes[first].version; need.Version == "" || artifact.CompareVersions(v, need.Version) > 0 {
 			need = Need{v, fmt.Sprintf("%s %d", has.what, has.version)}
 		}
 	}
@@ -90,7 +91,7 @@ func (m *Model) Runtime() (Need, error) {
 }
 
 // Met reports whether every version that satisfies a constraint reads the graph.
-func (n Need) Met(by registry.Constraint) bool {
+func (n Need) Met(by artifact.Constraint) bool {
 	lowest := by.Exact + by.Min // one of them is empty
-	return n.Version == "" || lowest != "" && registry.CompareVersions(lowest, n.Version) >= 0
+	return n.Version == "" || lowest != "" && artifact.CompareVersions(lowest, n.Version) >= 0
 }

@@ -96,7 +96,8 @@ type ubjReader struct {
 }
 
 func (u *ubjReader) unsafe(text string, args ...any) { u.fail(registry.CodeUnsafe, text, args...) }
-func (u *ubjReader) cut(text string, args ...any)    { u.fail(registry.CodeInvalid, text, args...) }
+
+func (u *ubjReader) cut(text string, args ...any) { u.fail(registry.CodeInvalid, text, args...) }
 
 // fail keeps the first error.
 func (u *ubjReader) fail(code registry.Code, text string, args ...any) {

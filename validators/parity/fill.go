@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -33,7 +34,7 @@ func (run Run) fills(ctx context.Context) (map[string]*tensor.Magnitudes, error)
 	return found, nil
 }
 
-func (run Run) fillsOf(i int, shard registry.Shard, found map[string]*tensor.Magnitudes) error {
+func (run Run) fillsOf(i int, shard artifact.Shard, found map[string]*tensor.Magnitudes) error {
 	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (run Run) fillsOf(i int, shard registry.Shard, found map[string]*tensor.Mag
 type span struct{ from, to int }
 
 // spans are the rows of a shard that are no copies, as many behind each other as are in memory at a time.
-func (run Run) spans(shard registry.Shard) (spans []span) {
+func (run Run) spans(shard artifact.Shard) (spans []span) {
 	for row := range shard.Count {
 		last := len(spans) - 1
 		switch {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -18,7 +18,7 @@ func TestCompareFindsFillValues(t *testing.T) {
 		return map[string]tensor.Tensor{"y": array(t, []int64{int64(len(values)) / 3, 3}, values...)}
 	}
 	run := func(options tensor.Options) parity.Run {
-		list := []registry.Shard{{File: "a.safetensors", Count: 1}, {File: "b.safetensors", First: 1, Count: 2}}
+		list := []artifact.Shard{{File: "a.safetensors", Count: 1}, {File: "b.safetensors", First: 1, Count: 2}}
 		return parity.Run{
 			Golden: shards(t, y(1, 2, -1e4), y(3, -1e4, 5, -1e6, 4, 6)), Engine: shards(t, y(1, 2, -1e4), y(3, -1e4, 5, -1e6, 4, 7)),
 			Shards: list, Outputs: map[string]tensor.Options{"y": options},
@@ -87,7 +87,7 @@ func TestCopiesMakeNoFillValues(t *testing.T) {
 		}
 		y := map[string]tensor.Tensor{"y": array(t, []int64{n, 1}, values...)}
 		found, err := parity.Compare(t.Context(), parity.Run{Golden: shards(t, y), Engine: shards(t, y), Copies: moved(c.copies, 1000),
-			Shards: []registry.Shard{{File: "a.safetensors", First: 1000, Count: n}}, Outputs: map[string]tensor.Options{"y": {Fills: tensor.FillsEqual}}})
+			Shards: []artifact.Shard{{File: "a.safetensors", First: 1000, Count: n}}, Outputs: map[string]tensor.Options{"y": {Fills: tensor.FillsEqual}}})
 		if err != nil || found.Outputs["y"].Fill != c.fill {
 			t.Errorf("%s: fill %g (%v), want %g", name, found.Outputs["y"].Fill, err, c.fill)
 		}

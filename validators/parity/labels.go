@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -110,7 +111,7 @@ func rowsOf(t tensor.Tensor, rows []int64) (tensor.Tensor, error) {
 }
 
 // distinct lists the rows of a shard that are no copies of an earlier case; nil for all.
-func (run Run) distinct(shard registry.Shard) []int64 {
+func (run Run) distinct(shard artifact.Shard) []int64 {
 	rows := make([]int64, 0, shard.Count)
 	for row := range shard.Count {
 		if !run.Copies[shard.First+row] {

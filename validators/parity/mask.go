@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -14,7 +15,7 @@ import (
 // affect no figure and may be NaN. The zero Masks selects all elements.
 type Masks struct {
 	Dir    string            // folder of the cases
-	Shards []registry.Shard  // of the cases
+	Shards []artifact.Shard  // of the cases
 	Inputs map[string]string // by output: the name of its mask in each shard of the cases
 }
 

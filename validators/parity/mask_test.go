@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -34,7 +35,7 @@ func shards(t *testing.T, sets ...map[string]tensor.Tensor) string {
 }
 
 // list is two shards of two cases each.
-var list = []registry.Shard{{File: "a.safetensors", First: 0, Count: 2}, {File: "b.safetensors", First: 2, Count: 2}}
+var list = []artifact.Shard{{File: "a.safetensors", First: 0, Count: 2}, {File: "b.safetensors", First: 2, Count: 2}}
 
 func array[T tensor.Scalar](t *testing.T, shape []int64, values ...T) tensor.Tensor {
 	t.Helper()
@@ -189,11 +190,11 @@ func TestMaskOfAnotherEngine(t *testing.T) {
 func TestMaskOfOtherShards(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		shards []registry.Shard
+		shards []artifact.Shard
 		is     error
 	}{
-		"a shard of more cases than its file": {[]registry.Shard{{File: "a.safetensors", First: 0, Count: 4}, list[1]}, tensor.ErrMismatch},
-		"a shard without a file":              {append(slices.Clone(list), registry.Shard{File: "c.safetensors", First: 3, Count: 1}), fs.ErrNotExist},
+		"a shard of more cases than its file": {[]artifact.Shard{{File: "a.safetensors", First: 0, Count: 4}, list[1]}, tensor.ErrMismatch},
+		"a shard without a file":              {append(slices.Clone(list), artifact.Shard{File: "c.safetensors", First: 3, Count: 1}), fs.ErrNotExist},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -18,7 +20,7 @@ import (
 type Run struct {
 	Golden  string // folder of the reference model's outputs
 	Engine  string // folder of the engine's outputs
-	Shards  []registry.Shard
+	Shards  []artifact.Shard
 	Outputs map[string]tensor.Options // by output: the tolerances that decide whether an element fails
 	Copies  map[int]bool              // numbers of cases that have the inputs of another one: they count for no rate
 	Masks   Masks
@@ -33,7 +35,7 @@ type Labels struct {
 	Output string // output that is compared with them
 	// Detections are what is compared with them in place of an output; nil for an output.
 	Detections *accuracy.Detections
-	Shards     []registry.Shard
+	Shards     []artifact.Shard
 	Metric     accuracy.Metric // the zero Metric is top1
 	// Scores are those of a metric that a program computes, of all cases; nil for another metric.
 	Scores *Scores
@@ -51,7 +53,7 @@ type Scores struct{ Reference, Engine []float64 }
 type Result struct {
 	Cases    int
 	Outputs  map[string]tensor.Result
-	Accuracy *registry.Accuracy // nil without labels
+	Accuracy *evidence.Accuracy // nil without labels
 	Figures  *accuracy.Figures  // of Accuracy; nil for a rate of cases, and without labels
 	Slices   []accuracy.Slice   // if the labels have any
 	Each     percase.Figures    // of each case; those of Current are the caller's to add
@@ -104,7 +106,7 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	return result, nil
 }
 
-func (run Run) shard(i int, shard registry.Shard,
+func (run Run) shard(i int, shard artifact.Shard,
 	comparisons map[string]*tensor.Comparison, answers *scores) error {
 	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
@@ -204,13 +206,13 @@ func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks
 }
 
 // Figures converts a comparison to the figures of a report.
-func Figures(dtype string, r tensor.Result) registry.OutputFigures {
-	figures := registry.OutputFigures{
+func Figures(dtype string, r tensor.Result) evidence.OutputFigures {
+	figures := evidence.OutputFigures{
 		DType:  dtype,
-		MaxAbs: registry.Figure(r.MaxAbs), MeanAbs: registry.Figure(r.MeanAbs), MaxRel: registry.Figure(r.MaxRel),
-		CosineMin: registry.Figure(r.CosineMin), SNRdB: registry.Figure(r.SNR),
-		Spread: registry.Figure(r.Spread), SpreadSNRdB: registry.Figure(r.SpreadSNR),
-		MaxError: registry.Figure(r.MaxError), CaseError: registry.Figure(r.CaseError), Systematic: registry.Figure(r.Systematic),
+		MaxAbs: evidence.Figure(r.MaxAbs), MeanAbs: evidence.Figure(r.MeanAbs), MaxRel: evidence.Figure(r.MaxRel),
+		CosineMin: evidence.Figure(r.CosineMin), SNRdB: evidence.Figure(r.SNR),
+		Spread: evidence.Figure(r.Spread), SpreadSNRdB: evidence.Figure(r.SpreadSNR),
+		MaxError: evidence.Figure(r.MaxError), CaseError: evidence.Figure(r.CaseError), Systematic: evidence.Figure(r.Systematic),
 		CaseErrors: slices.Clone(r.CaseErrors[:]),
 		NewNaN:     int(r.NewNaN), NewInf: int(r.NewInf),
 	}
@@ -218,21 +220,21 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		figures.Identical = r.Identical
 	}
 	if o := r.Others; o != nil {
-		figures.Others = &registry.OtherChannels{Without: o.Without, SNRdB: registry.Figure(o.SNR), MaxError: registry.Figure(o.MaxError)}
+		figures.Others = &evidence.OtherChannels{Without: o.Without, SNRdB: evidence.Figure(o.SNR), MaxError: evidence.Figure(o.MaxError)}
 	}
-	if skill := registry.Figure(r.Skill()); r.OtherAnswers > 0 {
+	if skill := evidence.Figure(r.Skill()); r.OtherAnswers > 0 {
 		figures.Skill = &skill
 	}
 	if r.Fill < tensor.NoFill {
-		figures.Fill = registry.Figure(r.Fill)
+		figures.Fill = evidence.Figure(r.Fill)
 	}
 	if r.Top1Rows > 0 {
-		top1 := registry.Figure(r.Top1)
+		top1 := evidence.Figure(r.Top1)
 		figures.Top1 = &top1
 	}
 	if w := r.Worst; w != nil {
-		figures.Worst = &registry.Worst{Case: w.Case, Index: w.Index,
-			Reference: registry.Figure(w.Reference), Engine: registry.Figure(w.Engine)}
+		figures.Worst = &evidence.Worst{Case: w.Case, Index: w.Index,
+			Reference: evidence.Figure(w.Reference), Engine: evidence.Figure(w.Engine)}
 	}
 	return figures
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -27,7 +29,7 @@ func scored(t *testing.T) parity.Run {
 		}
 		return map[string]tensor.Tensor{"logits": array(t, []int64{int64(len(best)), 3}, values...)}
 	}
-	one := []registry.Shard{{File: "a.safetensors", Count: 4}}
+	one := []artifact.Shard{{File: "a.safetensors", Count: 4}}
 	return parity.Run{
 		Golden: shards(t, logits(0, 1, 2, 2)), Engine: shards(t, logits(0, 1, 1, 2)), Shards: one,
 		Outputs: map[string]tensor.Options{"logits": {}},
@@ -60,12 +62,12 @@ func TestCopies(t *testing.T) {
 	for name, c := range map[string]struct {
 		copies            map[int]bool
 		answers           int
-		reference, engine registry.Figure
+		reference, engine evidence.Figure
 	}{
 		"none":  {nil, 4, 0.75, 0.5},
-		"one":   {map[int]bool{3: true}, 3, 1, registry.Figure(2. / 3)},
+		"one":   {map[int]bool{3: true}, 3, 1, evidence.Figure(2. / 3)},
 		"three": {map[int]bool{1: true, 2: true, 3: true}, 1, 1, 1},
-		"all":   {map[int]bool{0: true, 1: true, 2: true, 3: true}, 0, registry.Figure(math.NaN()), registry.Figure(math.NaN())},
+		"all":   {map[int]bool{0: true, 1: true, 2: true, 3: true}, 0, evidence.Figure(math.NaN()), evidence.Figure(math.NaN())},
 	} {
 		run := scored(t)
 		run.Copies = c.copies
@@ -74,7 +76,7 @@ func TestCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, r := found.Accuracy, found.Outputs["logits"]
-		same := func(got, want registry.Figure) bool {
+		same := func(got, want evidence.Figure) bool {
 			return got == want || math.IsNaN(float64(got)) && math.IsNaN(float64(want))
 		}
 		if a.Count != c.answers || c.answers > 0 && (!same(a.Reference, c.reference) || !same(a.Engine, c.engine)) || r.FullCases != c.answers || r.Top1Cases != c.answers || r.Cases != 4 {
@@ -92,7 +94,7 @@ func TestManyCases(t *testing.T) {
 	changed[63], changed[64], changed[129] = 1, 2, 3
 	found, err := parity.Compare(t.Context(), parity.Run{
 		Golden: shards(t, same), Engine: shards(t, map[string]tensor.Tensor{"y": array(t, []int64{130, 1}, changed...)}),
-		Shards: []registry.Shard{{File: "a.safetensors", First: 1000, Count: 130}}, Outputs: map[string]tensor.Options{"y": {}},
+		Shards: []artifact.Shard{{File: "a.safetensors", First: 1000, Count: 130}}, Outputs: map[string]tensor.Options{"y": {}},
 	})
 	if err != nil {
 		t.Fatal(err)

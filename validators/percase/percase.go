@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -35,24 +36,24 @@ type Figures struct {
 }
 
 // Marshal writes the file. It says what was left out because the file would be larger than
-// [registry.MaxCaseFigures]: first the figures of outputs, then all, and data is nil. Before both it leaves out the classes
+// [evidence.MaxCaseFigures]: first the figures of outputs, then all, and data is nil. Before both it leaves out the classes
 // that were answered, from which no figure is computed, and then the optional figures of outputs, and says nothing of it.
 func (f Figures) Marshal() (data []byte, leftOut string, err error) {
-	if data, err = f.marshal(outputFigures); err != nil || len(data) <= registry.MaxCaseFigures {
+	if data, err = f.marshal(outputFigures); err != nil || len(data) <= evidence.MaxCaseFigures {
 		return data, "", err
 	}
 	f.Accuracy, f.Current = f.Accuracy.WithoutAnswers(), f.Current.WithoutAnswers()
 	for _, of := range [][]outputFigure{outputFigures, required()} {
-		if data, err = f.marshal(of); err != nil || len(data) <= registry.MaxCaseFigures {
+		if data, err = f.marshal(of); err != nil || len(data) <= evidence.MaxCaseFigures {
 			return data, "", err
 		}
 	}
-	leftOut = fmt.Sprintf("those of outputs: all have %d bytes, and %d are stored", len(data), registry.MaxCaseFigures)
+	leftOut = fmt.Sprintf("those of outputs: all have %d bytes, and %d are stored", len(data), evidence.MaxCaseFigures)
 	f.Outputs = nil
-	if data, err = f.marshal(nil); err != nil || len(f.Accuracy) > 0 && len(data) <= registry.MaxCaseFigures {
+	if data, err = f.marshal(nil); err != nil || len(f.Accuracy) > 0 && len(data) <= evidence.MaxCaseFigures {
 		return data, leftOut, err
 	}
-	return nil, fmt.Sprintf("all: those of accuracy have %d bytes, and %d are stored", len(data), registry.MaxCaseFigures), nil
+	return nil, fmt.Sprintf("all: those of accuracy have %d bytes, and %d are stored", len(data), evidence.MaxCaseFigures), nil
 }
 
 func (f Figures) marshal(of []outputFigure) ([]byte, error) {
@@ -108,8 +109,8 @@ func Read(data []byte) (Figures, error) {
 
 // readAll reads the tensors of a file, each of one dimension.
 func readAll(data []byte) (accuracy.Columns, error) {
-	if len(data) > registry.MaxCaseFigures {
-		return nil, fmt.Errorf("%d bytes: want at most %d", len(data), registry.MaxCaseFigures)
+	if len(data) > evidence.MaxCaseFigures {
+		return nil, fmt.Errorf("%d bytes: want at most %d", len(data), evidence.MaxCaseFigures)
 	}
 	file, err := tensor.NewFile(bytes.NewReader(data), int64(len(data)), tensor.Limits{MaxTensors: maxTensors, MaxRank: 1})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -64,7 +65,7 @@ func TestLeavesOutWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
 	const some = 60_000
 	data, leftOut, err := percase.Figures{Outputs: map[string][]tensor.CaseFigures{"y": make([]tensor.CaseFigures, some)}}.Marshal()
-	if err != nil || leftOut != "" || len(data) > registry.MaxCaseFigures {
+	if err != nil || leftOut != "" || len(data) > evidence.MaxCaseFigures {
 		t.Errorf("%d bytes without %q, error %v; want those that every version writes", len(data), leftOut, err)
 	}
 	if got, err := percase.Read(data); err != nil || len(got.Outputs["y"]) != some || !math.IsNaN(got.Outputs["y"][7].RMSE) {
@@ -75,7 +76,7 @@ func TestLeavesOutWhatIsTooMuch(t *testing.T) {
 	many := percase.Figures{Accuracy: accuracy.Columns{"engine.error": column(t, each...), "reference.error": column(t, each...)},
 		Outputs: map[string][]tensor.CaseFigures{"y": make([]tensor.CaseFigures, cases)}}
 	data, leftOut, err = many.Marshal()
-	if err != nil || !strings.Contains(leftOut, "those of outputs") || len(data) < 16*cases || len(data) > registry.MaxCaseFigures {
+	if err != nil || !strings.Contains(leftOut, "those of outputs") || len(data) < 16*cases || len(data) > evidence.MaxCaseFigures {
 		t.Errorf("%d bytes without %q, error %v; want those of accuracy alone", len(data), leftOut, err)
 	}
 	if got, err := percase.Read(data); err != nil || len(got.Outputs) != 0 || len(got.Accuracy) != 2 {
@@ -132,7 +133,7 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		"nothing":                           {nil, "too few for a header"},
-		"too much":                          {make([]byte, registry.MaxCaseFigures+1), "want at most"},
+		"too much":                          {make([]byte, evidence.MaxCaseFigures+1), "want at most"},
 		"no version":                        {file(nil, nil), `mlpromote.figures "": want "1"`},
 		"another version":                   {file(map[string]string{"mlpromote.figures": "2"}, nil), `"2": want "1"`},
 		"a matrix":                          {file(v1, map[string]tensor.Tensor{"accuracy.error": matrix}), "more than 1 entries"},

@@ -5,16 +5,16 @@ import (
 	"math"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
 // Summarize returns the latency quantiles of samples in nanoseconds, each the duration of one
 // run with batch cases. A quantile is by nearest rank: the smallest sample such that at least
 // that share of all samples is not larger. No samples give the zero Latency.
-func Summarize(samples []int64, batch int64) registry.Latency {
+func Summarize(samples []int64, batch int64) evidence.Latency {
 	if len(samples) == 0 {
-		return registry.Latency{}
+		return evidence.Latency{}
 	}
 	sorted := slices.Clone(samples)
 	slices.Sort(sorted)
@@ -22,7 +22,7 @@ func Summarize(samples []int64, batch int64) registry.Latency {
 	for _, s := range sorted {
 		sum += float64(s)
 	}
-	latency := registry.Latency{
+	latency := evidence.Latency{
 		Batch: batch, Samples: len(sorted),
 		P50Ns: quantile(sorted, 0.50), P90Ns: quantile(sorted, 0.90), P99Ns: quantile(sorted, 0.99),
 	}
@@ -34,7 +34,7 @@ func Summarize(samples []int64, batch int64) registry.Latency {
 
 // Bounds returns one-sided bounds of the quantiles of samples, see [stats.QuantileBounds]; nil
 // without samples.
-func Bounds(samples []int64, confidence float64) *registry.LatencyBounds {
+func Bounds(samples []int64, confidence float64) *evidence.LatencyBounds {
 	if len(samples) == 0 {
 		return nil
 	}
@@ -45,7 +45,7 @@ func Bounds(samples []int64, confidence float64) *registry.LatencyBounds {
 		}
 		return sorted[rank-1]
 	}
-	bounds := &registry.LatencyBounds{Confidence: registry.Figure(confidence)}
+	bounds := &evidence.LatencyBounds{Confidence: evidence.Figure(confidence)}
 	low, high := stats.QuantileBounds(len(sorted), 0.50, confidence)
 	bounds.P50LowNs, bounds.P50HighNs = at(low), at(high)
 	low, high = stats.QuantileBounds(len(sorted), 0.99, confidence)

@@ -3,7 +3,7 @@ package performance
 import (
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -18,13 +18,13 @@ type Blocks struct {
 
 // Ratio compares the medians of two engines, and those of an engine with itself: one-sided bounds
 // by [stats.RatioBounds]. What the samples are of is left to the caller.
-func Ratio(b Blocks, confidence float64) registry.LatencyRatio {
+func Ratio(b Blocks, confidence float64) evidence.LatencyRatio {
 	engine, current := median(b.Engine), median(b.Current)
-	r := registry.LatencyRatio{Blocks: len(b.Engine), CurrentNs: current, Ratio: registry.Figure(float64(engine) / float64(max(current, 1))),
-		Confidence: registry.Figure(confidence), Seed: ratioSeed}
+	r := evidence.LatencyRatio{Blocks: len(b.Engine), CurrentNs: current, Ratio: evidence.Figure(float64(engine) / float64(max(current, 1))),
+		Confidence: evidence.Figure(confidence), Seed: ratioSeed}
 	low, high := stats.RatioBounds(floats(b.Engine), floats(b.Current), confidence, ratioSeed)
 	sameLow, sameHigh := stats.RatioBounds(floats(b.First), floats(b.Second), confidence, ratioSeed)
-	r.Low, r.High, r.SameLow, r.SameHigh = registry.Figure(low), registry.Figure(high), registry.Figure(sameLow), registry.Figure(sameHigh)
+	r.Low, r.High, r.SameLow, r.SameHigh = evidence.Figure(low), evidence.Figure(high), evidence.Figure(sameLow), evidence.Figure(sameHigh)
 	return r
 }
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"mlpromote.dev/mlpromote/validators/figure"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // OtherChannels are the figures of the channels that are not furthest from the rest, relative to their own spread.

@@ -8,6 +8,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer/follow"
 )
 
@@ -41,7 +43,7 @@ func (t Trust) Follows() (bool, error) {
 // afterwards. A file without follow: stays as it is. Errors: CodeTrust for a bundle that does not count, does
 // not follow the one before, or has expired.
 func (t Trust) Follow(ctx context.Context, from interface {
-	TrustBundle(ctx context.Context) (registry.SignedTrust, error)
+	TrustBundle(ctx context.Context) (trust.SignedTrust, error)
 }) (Trust, error) {
 	if f, err := t.follower(); f == nil {
 		return t, err
@@ -82,7 +84,7 @@ func (t Trust) AcceptSaved(ctx context.Context, bundle []byte) (Trust, error) {
 		return t, err
 	}
 	if err == nil && remembered.accepted != nil && bundle != nil {
-		saved, err := registry.PeekTrustBundle(bundle)
+		saved, err := trust.PeekTrustBundle(bundle)
 		if err != nil {
 			return t, err
 		}
@@ -123,7 +125,7 @@ func (t Trust) Expired() error {
 }
 
 // CheckRestrictions refuses a restriction list of the registry that is older than that of the accepted bundle.
-func (t Trust) CheckRestrictions(signed registry.SignedRestrictions) error {
+func (t Trust) CheckRestrictions(signed restriction.SignedRestrictions) error {
 	if t.accepted == nil {
 		return nil
 	}
@@ -136,7 +138,7 @@ func (t Trust) KnownRestrictions(environment string) []byte {
 	if t.accepted == nil {
 		return nil
 	}
-	name, ok := strings.CutPrefix(environment, registry.RegistryURI(t.accepted.Registry))
+	name, ok := strings.CutPrefix(environment, trust.RegistryURI(t.accepted.Registry))
 	if !ok {
 		return nil
 	}

@@ -5,29 +5,34 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 // Registry is the registry that verbs work with: that of a service, or one that its caller opened in a data
 // directory.
 type Registry struct {
-	registry.Interface
-	Envs    registry.Environments
+	api.Interface
+	Envs    policy.Environments
 	Store   *oci.Store
 	Content *remote.Repositories // what Store opens repositories with
-	Verify  registry.VerifyEvidence
+	Verify  storage.VerifyEvidence
 	// VerifyNote verifies signed notes, such as checkpoints, by the same trust.
-	VerifyNote registry.VerifyNote
+	VerifyNote trust.VerifyNote
 	// RoleKeys lists the keys that have a role for a resource, by the same trust.
-	RoleKeys func(ctx context.Context, resource string, role registry.Role) ([]signer.RoleKey, error)
+	RoleKeys func(ctx context.Context, resource string, role evidence.Role) ([]signer.RoleKey, error)
 	// KeyIDs are the identifiers of the keys of that trust, by the names of their entries.
 	KeyIDs func(ctx context.Context) (map[string]string, error)
 	Host   string // of a service; empty for a data directory
 	Name   string // what messages call a registry without a host
 	// Nodes has what nodes reported.
-	Nodes registry.NodeReporter
+	Nodes storage.NodeReporter
 }
 
 // HostOf is the registry that has the content of an environment, or "" for the data

@@ -4,8 +4,9 @@ import (
 	"context"
 	"os"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/follow"
 )
@@ -14,13 +15,13 @@ import (
 type Trust struct {
 	File         string // empty: environments.yaml
 	PolicyFolder string // has environments.yaml
-	Now          registry.Clock
+	Now          storage.Clock
 
 	accepted *follow.Accepted // of a file that follows a registry, once a bundle was accepted
 }
 
 // VerifyNote gives what verifies signed notes.
-func (t Trust) VerifyNote() (registry.VerifyNote, error) {
+func (t Trust) VerifyNote() (trust.VerifyNote, error) {
 	trust, err := t.open()
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (t Trust) VerifyNote() (registry.VerifyNote, error) {
 }
 
 // Verify verifies signatures by the keys that are trusted.
-func (t Trust) Verify() (registry.VerifyEvidence, error) {
+func (t Trust) Verify() (storage.VerifyEvidence, error) {
 	trust, err := t.open()
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (t Trust) open() (*signer.Trust, error) {
 }
 
 // entries are those of the file, with its roots and the folder that paths of keys start from.
-func (t Trust) entries() ([]registry.TrustEntry, []registry.Root, string, error) {
+func (t Trust) entries() ([]trust.TrustEntry, []trust.Root, string, error) {
 	if t.File != "" {
 		trust, err := environments.LoadTrust(t.File)
 		return trust.Entries, trust.Roots, trust.Dir, err

@@ -8,6 +8,9 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Names are the names of the features of an input, or of the classes of an output.
@@ -21,35 +24,35 @@ type Names struct {
 // Result is what is known about a release in an environment.
 type Result struct {
 	Ref     string           `json:"ref"`
-	Release registry.Release `json:"release"`
+	Release artifact.Release `json:"release"`
 	Source  *Source          `json:"source,omitempty"` // absent where the sources cannot be read
 	Engines []Engine         `json:"engines"`
 	// CrossCheck says who checked the golden outputs; absent where no builder's provenance says it.
-	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
+	CrossCheck *evidence.CrossCheck `json:"crossCheck,omitempty"`
 	// Origin says from which commit the release was built, and by which CI job; absent where no builder's
 	// provenance of the release says it.
-	Origin *registry.Origin `json:"origin,omitempty"`
+	Origin *evidence.Origin `json:"origin,omitempty"`
 	// Summary is the promoter's verification summary by which the release is in the environment; absent where
 	// there is none that counts.
-	Summary *registry.VSA `json:"summary,omitempty"`
+	Summary *evidence.VSA `json:"summary,omitempty"`
 	// LeftOut are engines of the spec that the release was made without.
-	LeftOut []registry.LeftOut `json:"leftOut,omitempty"`
+	LeftOut []evidence.LeftOut `json:"leftOut,omitempty"`
 	// Names are the names of classes and features; absent where there are none. [Of] leaves them to
 	// the caller, so that programs for nodes do not need to read interfaces.
 	Names []Names `json:"names,omitempty"`
 	// NodesGet is the engine that each registered node type gets of the release. [Of] leaves it to the caller.
-	NodesGet []registry.NodeEngine `json:"nodesGet,omitempty"`
+	NodesGet []artifact.NodeEngine `json:"nodesGet,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []Quarantine `json:"quarantines,omitempty"`
 	// Approvals are those of trusted approvers for any environment, with what became of them. [Of]
 	// leaves them to the caller, which knows the time.
-	Approvals []registry.GivenApproval `json:"approvals,omitempty"`
+	Approvals []evidence.GivenApproval `json:"approvals,omitempty"`
 	// Skipped is what the promotion to this environment skipped; absent if nothing.
-	Skipped  *registry.Skipped `json:"skipped,omitempty"`
+	Skipped  *evidence.Skipped `json:"skipped,omitempty"`
 	Evidence []Claim           `json:"evidence"`
-	registry.IgnoredEvidence
+	evidence.IgnoredEvidence
 	// Claims are what the evidence says.
-	Claims []registry.Claim `json:"-"`
+	Claims []evidence.Claim `json:"-"`
 }
 
 // Source is the reference model, from which engines were built.
@@ -62,8 +65,8 @@ type Source struct {
 type Engine struct {
 	Label       string                      `json:"label"`
 	Digest      registry.Digest             `json:"digest"`
-	Parity      *registry.ParityReport      `json:"parity,omitempty"`
-	Performance *registry.PerformanceReport `json:"performance,omitempty"`
+	Parity      *evidence.ParityReport      `json:"parity,omitempty"`
+	Performance *evidence.PerformanceReport `json:"performance,omitempty"`
 	// ParityBundle is the evidence that Parity is of.
 	ParityBundle registry.Digest `json:"-"`
 }
@@ -83,10 +86,10 @@ type Claim struct {
 	Subject       registry.Digest `json:"subject"`
 	PredicateType string          `json:"predicateType"`
 	Signer        string          `json:"signer"`
-	Roles         []registry.Role `json:"roles"`
+	Roles         []evidence.Role `json:"roles"`
 	// Time is when it existed, and TimeSource what shows that; both are absent if nothing does.
 	Time       time.Time           `json:"time,omitzero"`
-	TimeSource registry.TimeSource `json:"timeSource,omitempty"`
+	TimeSource evidence.TimeSource `json:"timeSource,omitempty"`
 }
 
 // Of reads what is known about a release.
@@ -99,29 +102,29 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	counted, misplaced := registry.Accept(r, claims)
+	counted, misplaced := evidence.Accept(r, claims)
 	full := registry.Ref{Host: in.HostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
 	found := Result{Ref: full.String(), Release: r, IgnoredEvidence: ignored, Claims: claims}
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, in, r)
 	for _, e := range r.Engines {
 		engine := Engine{Label: e.Label(), Digest: e.Digest}
-		engine.Parity, engine.ParityBundle = latest[registry.ParityReport](counted, e.Digest, registry.PredicateParity)
-		engine.Performance, _ = latest[registry.PerformanceReport](counted, e.Digest, registry.PredicatePerformance)
+		engine.Parity, engine.ParityBundle = latest[evidence.ParityReport](counted, e.Digest, evidence.PredicateParity)
+		engine.Performance, _ = latest[evidence.PerformanceReport](counted, e.Digest, evidence.PredicatePerformance)
 		found.Engines = append(found.Engines, engine)
 	}
 	for _, subject := range r.Subjects() {
-		for _, c := range registry.Quarantines(r, claims, subject.Digest) {
+		for _, c := range evidence.Quarantines(r, claims, subject.Digest) {
 			found.Quarantines = append(found.Quarantines, Quarantine{c.Subject, nameOf(r, c.Subject), c.Reason(), c.Signer, c.Bundle})
 		}
 	}
-	if _, summary, ok := registry.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, r.Model)); ok {
+	if _, summary, ok := policy.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, r.Model)); ok {
 		found.Skipped = summary.Promotion.Skipped
 	}
-	if _, summary, ok := registry.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, ref.Model)); ok {
+	if _, summary, ok := policy.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, ref.Model)); ok {
 		found.Summary = &summary
 	}
-	found.LeftOut = r.LeftOut(claims)
+	found.LeftOut = evidence.LeftOutOf(r, claims)
 	for _, c := range counted {
 		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
 			found.CrossCheck = check
@@ -136,7 +139,7 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 }
 
 // nameOf is what people call the release or one of its engines.
-func nameOf(r registry.Release, subject registry.Digest) string {
+func nameOf(r artifact.Release, subject registry.Digest) string {
 	if e, ok := r.Engine(subject); ok {
 		return e.Label()
 	}
@@ -145,10 +148,10 @@ func nameOf(r registry.Release, subject registry.Digest) string {
 
 // latest reads the newest report of a kind about an engine, for showing, and says which evidence it is
 // of; what counts is for the policy to say.
-func latest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) (newest *R, bundle registry.Digest) {
+func latest[R any](claims []evidence.Claim, engine registry.Digest, predicateType string) (newest *R, bundle registry.Digest) {
 	var when time.Time
 	for _, c := range claims {
-		var head registry.ReportHead
+		var head evidence.ReportHead
 		report := new(R)
 		if c.Subject != engine || c.Statement.PredicateType != predicateType ||
 			registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
@@ -163,7 +166,7 @@ func latest[R any](claims []registry.Claim, engine registry.Digest, predicateTyp
 
 // source reads how large the reference is. Who may not read the sources, or has none,
 // sees the rest of the release all the same.
-func source(ctx context.Context, in *connect.Registry, r registry.Release) *Source {
+func source(ctx context.Context, in *connect.Registry, r artifact.Release) *Source {
 	if len(r.Engines) == 0 {
 		return nil
 	}

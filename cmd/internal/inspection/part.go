@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // ReadPart reads the only file of a part, such as limits.json, and what is in it.
-func ReadPart[T any](ctx context.Context, parts registry.PartStore, repository string,
+func ReadPart[T any](ctx context.Context, parts storage.PartStore, repository string,
 	part registry.Digest, parse func([]byte) (T, error)) (read T, data []byte, err error) {
 	temp, err := tempdir.New("inspect")
 	if err != nil {

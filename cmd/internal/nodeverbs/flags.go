@@ -9,6 +9,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
 )
 
@@ -30,8 +32,8 @@ func (q *nodeFlags) flags(c *cobra.Command) {
 
 // query asks about the node that is named, or about this machine with what our own
 // toolchains brought.
-func (v Verbs) query(ctx context.Context, q nodeFlags, model string) (registry.ResolveQuery, error) {
-	query := registry.ResolveQuery{Environment: q.environment, Model: model, Version: q.version, Variant: q.variant}
+func (v Verbs) query(ctx context.Context, q nodeFlags, model string) (api.ResolveQuery, error) {
+	query := api.ResolveQuery{Environment: q.environment, Model: model, Version: q.version, Variant: q.variant}
 	var err error
 	switch {
 	case q.node != "" && q.labels != "":
@@ -53,7 +55,7 @@ func (v Verbs) query(ctx context.Context, q nodeFlags, model string) (registry.R
 
 // withRuntimeHint adds to an error of resolve which --runtime to give, where the node lacks only runtimes and none was
 // given. A runtime that mlpromote did not install is not found by itself.
-func withRuntimeHint(err error, query registry.ResolveQuery, answer registry.Resolution) error {
+func withRuntimeHint(err error, query api.ResolveQuery, answer api.Resolution) error {
 	if query.Runtime != nil {
 		return err
 	}
@@ -79,14 +81,14 @@ func withRuntimeHint(err error, query registry.ResolveQuery, answer registry.Res
 }
 
 // readLabels reads the node that the labels in a file describe.
-func readLabels(path string) (registry.Node, error) {
+func readLabels(path string) (artifact.Node, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
+		return artifact.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
 	}
 	labels, err := node.ParseLabels(path, data)
 	if err != nil {
-		return registry.Node{}, err
+		return artifact.Node{}, err
 	}
 	return node.FromLabels(labels)
 }

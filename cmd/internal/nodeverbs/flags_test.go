@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // The hint names the runtime to give where that alone is missing, of the best candidate for which it is so.
@@ -14,7 +16,7 @@ func TestRuntimeHint(t *testing.T) {
 	ort := lacks{"onnxruntime": ">= 1.30.0"}
 	for name, c := range map[string]struct {
 		missing []lacks // of candidates a, b and so on
-		given   *registry.Runtime
+		given   *artifact.Runtime
 		want    string // part of the hint; empty: there is none
 	}{
 		"only a runtime":         {missing: []lacks{ort}, want: "a lacks only onnxruntime >= 1.30.0: if the node has it, declare it with --runtime onnxruntime:1.30.0;"},
@@ -23,16 +25,16 @@ func TestRuntimeHint(t *testing.T) {
 		"a range":                {missing: []lacks{{"x": ">= 1.2 and < 2"}}, want: "--runtime x:VERSION;"},
 		"two runtimes":           {missing: []lacks{{"onnxruntime": ">= 1.30.0", "cuda": ">= 13.0"}}, want: "--runtime FILE"},
 		"something else as well": {missing: []lacks{nil}},
-		"a runtime was given":    {missing: []lacks{ort}, given: &registry.Runtime{}},
+		"a runtime was given":    {missing: []lacks{ort}, given: &artifact.Runtime{}},
 		"no candidates":          {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var answer registry.Resolution
+			var answer api.Resolution
 			for i, missing := range c.missing {
-				answer.Candidates = append(answer.Candidates, registry.Candidate{Label: string(rune('a' + i)), MissingRuntimes: missing})
+				answer.Candidates = append(answer.Candidates, api.Candidate{Label: string(rune('a' + i)), MissingRuntimes: missing})
 			}
-			err := withRuntimeHint(registry.Errorf(registry.CodeNoEngine, "no engine"), registry.ResolveQuery{Runtime: c.given}, answer)
+			err := withRuntimeHint(registry.Errorf(registry.CodeNoEngine, "no engine"), api.ResolveQuery{Runtime: c.given}, answer)
 			hints := strings.Join(registry.Hints(err), "\n")
 			if !registry.HasCode(err, registry.CodeNoEngine) || (hints != "") != (c.want != "") || !strings.Contains(hints, c.want) {
 				t.Errorf("error %v with the hint %q, want %q in it", err, hints, c.want)

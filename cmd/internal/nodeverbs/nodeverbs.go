@@ -11,8 +11,10 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Verbs makes the verbs of a program. Functions are called when a verb runs, since flags and environment are not
@@ -24,8 +26,8 @@ type Verbs struct {
 	// PolicyFolder has environments.yaml, which says whom this machine trusts.
 	PolicyFolder func() string
 	Getenv       func(name string) string
-	Subject      func(string)   // told what a verb is about, for its error
-	Now          registry.Clock // nil means time.Now
+	Subject      func(string)  // told what a verb is about, for its error
+	Now          storage.Clock // nil means time.Now
 }
 
 // trust is a trust file; an empty name means the environments.yaml of this machine.
@@ -51,7 +53,7 @@ func (v Verbs) follow(ctx context.Context, r *connect.Registry, file, environmen
 }
 
 // Machine reads this machine, with the runtimes that our own toolchains brought.
-func (v Verbs) Machine(ctx context.Context) (registry.Node, error) {
+func (v Verbs) Machine(ctx context.Context) (artifact.Node, error) {
 	var runtimes map[string]string
 	if folder, err := installed.Folder(v.Getenv("MLPROMOTE_INSTALLS"), v.Getenv("MLPROMOTE_CACHE")); err == nil {
 		runtimes = installed.Runtimes(folder) // without any folder nothing is installed
@@ -62,7 +64,7 @@ func (v Verbs) Machine(ctx context.Context) (registry.Node, error) {
 // Documents are what resolve, pull and trust print with --output json.
 func Documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
-		"resolve": {reflect.TypeFor[registry.Resolution]()},
+		"resolve": {reflect.TypeFor[api.Resolution]()},
 		"pull":    {reflect.TypeFor[pull.Result]()},
 		"trust":   {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection.Result]()}, // the latter about a reference
 	}

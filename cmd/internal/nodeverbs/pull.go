@@ -9,8 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/pipeline/pull"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -60,8 +61,8 @@ added to it; any other folder is refused, and so is a mount point (name a folder
 	return c
 }
 
-func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.VerifyEvidence,
-	query registry.ResolveQuery, dir string, want pull.Expectation) error {
+func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify storage.VerifyEvidence,
+	query api.ResolveQuery, dir string, want pull.Expectation) error {
 	puller := pull.Puller{
 		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
 		Registry: r, Parts: r.Store, Evidence: r.Store, Inspect: format.CheckPart, Step: v.UI.Step,

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Report tells the service which engine lies on this node. within is what comes before its name on the command line.
@@ -45,7 +46,7 @@ Machines that share a token cannot replace reports of one another: each sends a 
 				return err
 			}
 			return v.With(c.Context(), func(r *connect.Registry) error {
-				stored, err := r.Nodes.ReportNode(c.Context(), registry.NodeReport{
+				stored, err := r.Nodes.ReportNode(c.Context(), storage.NodeReport{
 					Node: name, NodeType: nodeType, Environment: ref.Environment, Model: ref.Model, Release: record.Release, Engine: ref.Digest, Machine: proof,
 				})
 				if err != nil {
@@ -62,7 +63,7 @@ Machines that share a token cannot replace reports of one another: each sends a 
 }
 
 // NodeText is one report as a line for people.
-func NodeText(r registry.NodeReport) string {
+func NodeText(r storage.NodeReport) string {
 	text := "node " + r.Node
 	if r.NodeType != "" {
 		text += " (" + r.NodeType + ")"

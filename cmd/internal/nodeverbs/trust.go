@@ -17,7 +17,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Trust checks signatures.
@@ -133,7 +135,7 @@ func expectation(trust connect.Trust, environment string, unpromoted bool) (pull
 }
 
 // RoleNames lists roles: "builder, verifier".
-func RoleNames(roles []registry.Role) string {
+func RoleNames(roles []evidence.Role) string {
 	var names []string
 	for _, r := range roles {
 		names = append(names, string(r))
@@ -173,7 +175,7 @@ func (v Verbs) trustRef(ctx context.Context, r *connect.Registry, arg string) er
 }
 
 // stands checks that a release may be used: that a builder signed it and, in a protected environment, all that
-// [registry.CheckStanding] requires there.
+// [policy.CheckStanding] requires there.
 func stands(ctx context.Context, r *connect.Registry, environment string, found inspection.Result) error {
 	all, err := r.Environments(ctx)
 	if err != nil {
@@ -183,13 +185,13 @@ func stands(ctx context.Context, r *connect.Registry, environment string, found 
 	if err != nil {
 		return err
 	}
-	decision := registry.Policy{Require: []string{registry.RequireSignature}}.Check(found.Release, found.Claims)
+	decision := policy.Policy{Require: []string{policy.RequireSignature}}.Check(found.Release, found.Claims)
 	if e.Protected() {
 		restricted, err := r.Restrictions(ctx, environment)
 		if err != nil {
 			return err
 		}
-		decision = registry.CheckStanding(all.ResourceURI(environment, found.Release.Model), found.Release, found.Claims, restricted.Restrictions())
+		decision = policy.CheckStanding(all.ResourceURI(environment, found.Release.Model), found.Release, found.Claims, restricted.Restrictions())
 	}
 	var errs []error
 	for _, unmet := range decision.Unmet() {

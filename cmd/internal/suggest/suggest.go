@@ -9,11 +9,15 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // suggesting remembers what was not found, so that a verb which ends with that can say what
 // was probably meant. Names come from the lists that the caller may read anyway.
-type suggesting struct{ registry.Interface }
+type suggesting struct{ api.Interface }
 
 // missing is an error about a release that was not found, with the names that were asked for.
 type missing struct {
@@ -32,22 +36,22 @@ func notFound(err error, environment, model, version string) error {
 	return missing{err, environment, model, version}
 }
 
-func (s suggesting) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+func (s suggesting) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	r, err := s.Interface.Resolve(ctx, q)
 	return r, notFound(err, q.Environment, q.Model, q.Version)
 }
 
-func (s suggesting) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
+func (s suggesting) Release(ctx context.Context, environment, model, tagOrDigest string) (artifact.Release, error) {
 	r, err := s.Interface.Release(ctx, environment, model, tagOrDigest)
 	return r, notFound(err, environment, model, tagOrDigest)
 }
 
-func (s suggesting) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+func (s suggesting) Promote(ctx context.Context, r api.PromoteRequest) (api.Promotion, error) {
 	p, err := s.Interface.Promote(ctx, r)
 	return p, notFound(err, r.From, r.Model, r.Ref)
 }
 
-func (s suggesting) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+func (s suggesting) Rollback(ctx context.Context, r api.RollbackRequest) (api.Promotion, error) {
 	p, err := s.Interface.Rollback(ctx, r)
 	return p, notFound(err, r.Environment, r.Model, r.Version)
 }
@@ -56,7 +60,7 @@ func (s suggesting) SetHold(ctx context.Context, environment, model, reason stri
 	return notFound(s.Interface.SetHold(ctx, environment, model, reason), environment, model, "")
 }
 
-func (s suggesting) ReleaseHold(ctx context.Context, r registry.HoldRelease) error {
+func (s suggesting) ReleaseHold(ctx context.Context, r api.HoldRelease) error {
 	return notFound(s.Interface.ReleaseHold(ctx, r), r.Environment, r.Model, "")
 }
 
@@ -84,18 +88,18 @@ func (m missing) meant(ctx context.Context, r *connect.Registry) string {
 	if _, err := r.Envs.Find(m.environment); err != nil {
 		return "" // which the error says
 	}
-	models := allNames(func(after string) (registry.Page[registry.ModelHeads], error) {
-		return r.Models(ctx, m.environment, after, registry.MaxPage)
-	}, func(h registry.ModelHeads) string { return h.Name })
+	models := allNames(func(after string) (storage.Page[history.ModelHeads], error) {
+		return r.Models(ctx, m.environment, after, storage.MaxPage)
+	}, func(h history.ModelHeads) string { return h.Name })
 	if !slices.Contains(models, m.model) {
 		return registry.Nearest(m.model, models)
 	}
 	if m.version == "" || registry.Digest(m.version).Validate() == nil {
 		return ""
 	}
-	versions := allNames(func(after string) (registry.Page[registry.TaggedRelease], error) {
-		return r.Releases(ctx, m.environment, m.model, after, registry.MaxPage)
-	}, func(t registry.TaggedRelease) string { return t.Tag })
+	versions := allNames(func(after string) (storage.Page[storage.TaggedRelease], error) {
+		return r.Releases(ctx, m.environment, m.model, after, storage.MaxPage)
+	}, func(t storage.TaggedRelease) string { return t.Tag })
 	if near := registry.Nearest(m.version, versions); near != m.version && near != "" {
 		return m.model + ":" + near
 	}
@@ -106,7 +110,7 @@ func (m missing) meant(ctx context.Context, r *connect.Registry) string {
 const mostPages = 10
 
 // allNames reads the names in a list, as far as it can be read.
-func allNames[T any](read func(after string) (registry.Page[T], error), name func(T) string) []string {
+func allNames[T any](read func(after string) (storage.Page[T], error), name func(T) string) []string {
 	var found []string
 	after := ""
 	for range mostPages {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // within holds the figures of a plain load against what the engine was held to, and says which exceed
 // it. Limits on single channels and on rates are left to verify: it saw the same cases.
-func within(figures map[string]plainFigures, checks []registry.Check) string {
+func within(figures map[string]plainFigures, checks []evidence.Check) string {
 	var exceeded []string
 	held := 0
 	for _, c := range checks {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // record is what came of one engine.
@@ -17,11 +17,11 @@ type record struct {
 	Runtime      string           `json:"runtime"`
 	Variant      string           `json:"variant"`
 	Error        string           `json:"error,omitempty"` // it could not be built or verified
-	Verdict      registry.Verdict `json:"verdict,omitempty"`
+	Verdict      evidence.Verdict `json:"verdict,omitempty"`
 	Reason       string           `json:"reason,omitempty"` // first one of a verdict that is no pass
 	// Outputs has the figures of the parity report, and Checks what they were held to.
-	Outputs map[string]registry.OutputFigures `json:"outputs,omitempty"`
-	Checks  []registry.Check                  `json:"checks,omitempty"`
+	Outputs map[string]evidence.OutputFigures `json:"outputs,omitempty"`
+	Checks  []evidence.Check                  `json:"checks,omitempty"`
 	P50Ns   int64                             `json:"p50Ns,omitempty"`
 	Pulled  string                            `json:"pulled,omitempty"` // why it was not; "yes" if it was
 	// Plain is what came of a plain load at each size of batch: empty if the outputs keep the limits.
@@ -30,9 +30,11 @@ type record struct {
 	Torch map[string]plainFigures `json:"torch,omitempty"`
 }
 
-func (r record) built() bool    { return r.Error == "" }
-func (r record) verified() bool { return r.Verdict == registry.VerdictPass }
-func (r record) pulled() bool   { return r.Pulled == "yes" }
+func (r record) built() bool { return r.Error == "" }
+
+func (r record) verified() bool { return r.Verdict == evidence.VerdictPass }
+
+func (r record) pulled() bool { return r.Pulled == "yes" }
 
 // agrees says whether a plain load gave what torch gives at both sizes of batches.
 func (r record) agrees() bool {

@@ -27,7 +27,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -211,7 +211,7 @@ func second(_ *ggcr.Descriptor, err error) error { return err }
 
 func guardedCosign(t *testing.T, g *guarded) {
 	public := filepath.Join(g.Dir, "keys", "local.pub")
-	for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", registry.PredicateParity}} {
+	for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", evidence.PredicateParity}} {
 		args := append(verb, "--key", public, "--insecure-ignore-tlog")
 		g.program(t, "cosign", g.node).must(t, append(args, g.prod)...)
 		g.program(t, "cosign", g.node).fails(t, "may not read", append(args, g.staged)...)

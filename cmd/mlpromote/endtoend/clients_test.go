@@ -31,6 +31,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // TestPlainClients uses a service with programs and libraries that know nothing of
@@ -259,7 +261,7 @@ func testCosign(t *testing.T, p *plain) {
 			key  string
 			pass bool
 		}{"our key": {public, true}, "another key": {other, false}, "no key": {filepath.Join(cosign.dir, "missing.pub"), false}} {
-			for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", registry.PredicateParity}, {"verify-attestation", "--type", registry.PredicateProvenance}} {
+			for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", evidence.PredicateParity}, {"verify-attestation", "--type", evidence.PredicateProvenance}} {
 				args := append(verb, "--key", c.key, "--insecure-ignore-tlog", "--allow-http-registry", ref)
 				if out, told, err := cosign.try(t, nil, args...); (err == nil) != c.pass {
 					t.Errorf("with %s: cosign %s: %v, want success %t\n%s%s", name, strings.Join(args, " "), err, c.pass, out, told)
@@ -276,7 +278,7 @@ func testCosignRelease(t *testing.T, p *plain) {
 	for _, environment := range []string{"staging", "prod"} {
 		cosign.must(t, append(append([]string{"verify"}, offline...), p.Host()+"/"+environment+"/vision/digits:1.0.0")...)
 	}
-	cosign.must(t, append(append([]string{"verify-attestation", "--type", registry.PredicateVSA}, offline...), p.Host()+"/prod/vision/digits:1.0.0")...)
+	cosign.must(t, append(append([]string{"verify-attestation", "--type", evidence.PredicateVSA}, offline...), p.Host()+"/prod/vision/digits:1.0.0")...)
 }
 
 // copyElsewhere copies an engine with its evidence to another registry that knows referrers, and returns its
@@ -303,7 +305,7 @@ func testCrane(t *testing.T, p *plain) {
 	if raw, told, err := crane.try(t, nil, "manifest", p.prod); err != nil || raw != string(p.exact) {
 		t.Errorf("the manifest has %d bytes, want the %d that are stored: %v\n%s", len(raw), len(p.exact), err, told)
 	}
-	if tags := strings.Fields(crane.must(t, "ls", p.Host()+"/prod/vision/digits")); !slices.Contains(tags, "1.0.0") || !slices.Contains(tags, registry.HeadTag) {
+	if tags := strings.Fields(crane.must(t, "ls", p.Host()+"/prod/vision/digits")); !slices.Contains(tags, "1.0.0") || !slices.Contains(tags, artifact.HeadTag) {
 		t.Errorf("tags: %v", tags)
 	}
 	wantWords(t, "the release", crane.must(t, "digest", p.Host()+"/prod/vision/digits:1.0.0"), string(p.release))
@@ -315,7 +317,7 @@ func testRegctl(t *testing.T, p *plain) {
 	regctl.must(t, "registry", "set", p.Host(), "--tls", "disabled")
 	list := []string{"artifact", "list", "--format", `{{range .Descriptors}}{{index .Annotations "dev.sigstore.bundle.predicateType"}}{{println}}{{end}}`}
 	found := strings.Fields(regctl.must(t, append(list, p.prod)...))
-	for _, predicate := range []string{registry.PredicateSign, registry.PredicateProvenance, registry.PredicateParity, registry.PredicateVSA} {
+	for _, predicate := range []string{evidence.PredicateSign, evidence.PredicateProvenance, evidence.PredicateParity, evidence.PredicateVSA} {
 		if !slices.Contains(found, predicate) {
 			t.Errorf("of the engine's evidence regctl lists %v, want %s too", found, predicate)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // maxDelay is how long after a request arrived the service is killed, at most. Most
@@ -91,7 +92,7 @@ type crashServed struct {
 
 // change is a change of heads or evidence that the service said was made.
 type change struct {
-	kind   registry.EventKind
+	kind   history.EventKind
 	env    string
 	digest registry.Digest // of the release, or the bundle
 }
@@ -209,8 +210,8 @@ func (c *crashServed) acknowledged(r *http.Response) error {
 		}
 		return nil
 	}
-	kinds := map[string]registry.EventKind{ // of what answers with a digest
-		"evidence": registry.EventAttach, "publications": registry.EventPublish, "promotions": registry.EventPromote, "rollbacks": registry.EventRollback,
+	kinds := map[string]history.EventKind{ // of what answers with a digest
+		"evidence": history.EventAttach, "publications": history.EventPublish, "promotions": history.EventPromote, "rollbacks": history.EventRollback,
 	}
 	var said struct {
 		Environment     string
@@ -320,14 +321,14 @@ func (c *crashServed) collect(turn int) {
 // kept wants all that was ever acknowledged.
 func (c *crashServed) kept() {
 	c.T.Helper()
-	var events []registry.Event
+	var events []history.Event
 	if err := json.Unmarshal([]byte(c.Must("history", "list", "--output", "json")), &events); err != nil {
 		c.T.Fatal(err)
 	}
 	c.note.Lock()
 	defer c.note.Unlock()
 	for _, made := range c.changes {
-		there := slices.ContainsFunc(events, func(e registry.Event) bool {
+		there := slices.ContainsFunc(events, func(e history.Event) bool {
 			return e.Kind == made.kind && (made.env == "" || e.Environment == made.env) && (e.Release == made.digest || slices.Contains(e.Evidence, made.digest))
 		})
 		if !there {

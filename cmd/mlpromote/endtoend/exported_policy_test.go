@@ -17,7 +17,7 @@ import (
 	ggcrregistry "github.com/google/go-containerregistry/pkg/registry"
 	ggcr "github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // clusterImagePolicy is what the tests read of a ClusterImagePolicy.
@@ -45,7 +45,7 @@ func testExportedPolicy(t *testing.T, p *plain) {
 	cosign.writeFile(t, "staging.cue", []byte(strings.ReplaceAll(cue, "/prod/", "/staging/")))
 	cosign.writeFile(t, "verifier.cue", []byte(strings.ReplaceAll(cue, "service/local", "service/other")))
 	cosign.writeFile(t, "levels.cue", []byte(strings.ReplaceAll(cue, "MLPROMOTE_", "OTHER_")))
-	verify := []string{"verify-attestation", "--key", "promoter.pub", "--type", registry.PredicateVSA, "--insecure-ignore-tlog", "--allow-http-registry", "--policy"}
+	verify := []string{"verify-attestation", "--key", "promoter.pub", "--type", evidence.PredicateVSA, "--insecure-ignore-tlog", "--allow-http-registry", "--policy"}
 	old := older(t, p, cosign)
 	for _, form := range []struct{ ref, flag string }{{p.prod, "--new-bundle-format=true"}, {old, "--new-bundle-format=false"}} {
 		cosign.must(t, append(verify, "prod.cue", form.flag, form.ref)...)
@@ -70,7 +70,7 @@ func authority(t *testing.T, file string) (key, cue string) {
 		t.Fatal(err)
 	}
 	a := policy.Spec.Authorities
-	if len(a) != 1 || len(a[0].Attestations) != 1 || a[0].Attestations[0].PredicateType != registry.PredicateVSA || a[0].Attestations[0].Policy.Type != "cue" {
+	if len(a) != 1 || len(a[0].Attestations) != 1 || a[0].Attestations[0].PredicateType != evidence.PredicateVSA || a[0].Attestations[0].Policy.Type != "cue" {
 		t.Fatalf("authorities of %s are %+v, want one with a policy in CUE about summaries", file, a)
 	}
 	return a[0].Key.Data, a[0].Attestations[0].Policy.Data

@@ -16,7 +16,11 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -177,7 +181,7 @@ func ask(ctx context.Context, method, url, body string) (int, string) {
 
 // build is one of the releases.
 func (c *stormClient) build(n int) registrytest.Build {
-	engines := []registry.Engine{registrytest.MakeEngine("v3", "fp32"), registrytest.MakeEngine("v3", "int8")}
+	engines := []artifact.Engine{registrytest.MakeEngine("v3", "fp32"), registrytest.MakeEngine("v3", "int8")}
 	return registrytest.Build{Version: fmt.Sprintf("1.0.%d", n), Salt: fmt.Sprint("storm ", n), Engines: engines}
 }
 
@@ -187,11 +191,11 @@ func (c *stormClient) release(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	head, err := c.registry.Publish(ctx, registry.Publication{Model: registrytest.Model, Release: d})
+	head, err := c.registry.Publish(ctx, api.Publication{Model: registrytest.Model, Release: d})
 	if err != nil {
 		return err
 	}
-	c.s.told.move(move{kind: registry.EventPublish, environment: "staging", release: d, at: head.Since})
+	c.s.told.move(move{kind: history.EventPublish, environment: "staging", release: d, at: head.Since})
 	r, err := c.registry.Release(ctx, "staging", registrytest.Model, string(d))
 	if err != nil {
 		return err
@@ -204,14 +208,14 @@ func (c *stormClient) release(ctx context.Context, n int) error {
 }
 
 // prove attaches what prod asks for, as far as no client was told before that it is there.
-func (c *stormClient) prove(ctx context.Context, r registry.Release) error {
-	if err := c.attachOnce(ctx, r, r.Digest, registry.PredicateSign, struct{}{}); err != nil {
+func (c *stormClient) prove(ctx context.Context, r artifact.Release) error {
+	if err := c.attachOnce(ctx, r, r.Digest, evidence.PredicateSign, struct{}{}); err != nil {
 		return err
 	}
 	for _, e := range r.Engines {
 		for predicate, content := range map[string]any{
-			registry.PredicateSign: struct{}{}, registry.PredicateProvenance: struct{}{},
-			registry.PredicateParity: registrytest.Report(r, e, registry.VerdictPass),
+			evidence.PredicateSign: struct{}{}, evidence.PredicateProvenance: struct{}{},
+			evidence.PredicateParity: registrytest.Report(r, e, evidence.VerdictPass),
 		} {
 			if err := c.attachOnce(ctx, r, e.Digest, predicate, content); err != nil {
 				return err
@@ -221,11 +225,11 @@ func (c *stormClient) prove(ctx context.Context, r registry.Release) error {
 	return nil
 }
 
-func (c *stormClient) attachOnce(ctx context.Context, r registry.Release, subject registry.Digest, predicate string, content any) error {
+func (c *stormClient) attachOnce(ctx context.Context, r artifact.Release, subject registry.Digest, predicate string, content any) error {
 	if c.s.told.attached("staging", subject, predicate) {
 		return nil
 	}
-	statement, err := registry.NewStatement(predicate, content, registry.StatementSubject{Digest: registry.NewDigestSet(subject)})
+	statement, err := evidence.NewStatement(predicate, content, evidence.StatementSubject{Digest: evidence.NewDigestSet(subject)})
 	if err != nil {
 		return err
 	}
@@ -238,17 +242,17 @@ func (c *stormClient) attach(ctx context.Context, environment string, release, s
 	if err != nil {
 		return err
 	}
-	a := registry.Attachment{Environment: environment, Model: registrytest.Model, Release: release, Subject: subject, Bundle: bundle}
+	a := api.Attachment{Environment: environment, Model: registrytest.Model, Release: release, Subject: subject, Bundle: bundle}
 	d, err := c.registry.Attach(ctx, a)
 	if err == nil {
-		c.s.told.attach(evidence{a, d, predicate})
+		c.s.told.attach(attached{a, d, predicate})
 	}
 	return err
 }
 
 // promote promotes a release that was built.
 func (c *stormClient) promote(ctx context.Context, tag string) error {
-	p, err := c.registry.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model, Ref: tag})
+	p, err := c.registry.Promote(ctx, api.PromoteRequest{Model: registrytest.Model, Ref: tag})
 	if err != nil {
 		return err
 	}
@@ -257,7 +261,7 @@ func (c *stormClient) promote(ctx context.Context, tag string) error {
 		c.s.told.keep("prod", r)
 	}
 	if !p.Unchanged {
-		c.s.told.move(move{kind: registry.EventPromote, environment: "prod", release: p.Release, evidence: p.VSA})
+		c.s.told.move(move{kind: history.EventPromote, environment: "prod", release: p.Release, evidence: p.VSA})
 	}
 	return err
 }
@@ -265,14 +269,14 @@ func (c *stormClient) promote(ctx context.Context, tag string) error {
 // rollback goes back to the head before, and lets promotions go on.
 func (c *stormClient) rollback(ctx context.Context) error {
 	reason := c.s.told.reason()
-	p, err := c.registry.Rollback(ctx, registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: reason})
+	p, err := c.registry.Rollback(ctx, api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: reason})
 	if err == nil {
-		c.s.told.move(move{kind: registry.EventRollback, environment: "prod", release: p.Release, reason: reason})
+		c.s.told.move(move{kind: history.EventRollback, environment: "prod", release: p.Release, reason: reason})
 	}
 	reason = c.s.told.reason()
-	release := registry.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: reason}
+	release := api.HoldRelease{Environment: "prod", Model: registrytest.Model, Reason: reason}
 	if held := c.registry.ReleaseHold(ctx, release); held == nil { // also that of one who got no answer
-		c.s.told.move(move{kind: registry.EventHoldRelease, environment: "prod", reason: reason})
+		c.s.told.move(move{kind: history.EventHoldRelease, environment: "prod", reason: reason})
 	}
 	return err
 }
@@ -283,23 +287,23 @@ func (c *stormClient) report(ctx context.Context, tag string, engine int, fails 
 	if err != nil {
 		return err
 	}
-	verdicts := []registry.Verdict{registry.VerdictPass}
+	verdicts := []evidence.Verdict{evidence.VerdictPass}
 	if fails {
-		verdicts = []registry.Verdict{registry.VerdictFail, registry.VerdictPass}
+		verdicts = []evidence.Verdict{evidence.VerdictFail, evidence.VerdictPass}
 	}
 	e := r.Engines[engine]
 	for _, verdict := range verdicts {
-		seen, err := c.registry.History(ctx, registry.HistoryQuery{Model: registrytest.Model, Descending: true, Limit: 1})
+		seen, err := c.registry.History(ctx, history.HistoryQuery{Model: registrytest.Model, Descending: true, Limit: 1})
 		if err != nil {
 			return err
 		}
 		report := registrytest.Report(r, e, verdict)
-		report.History = registry.NewDigestSet(seen[0].Hash)
-		statement, err := registry.NewStatement(registry.PredicateParity, report, registry.StatementSubject{Digest: registry.NewDigestSet(e.Digest)})
+		report.History = evidence.NewDigestSet(seen[0].Hash)
+		statement, err := evidence.NewStatement(evidence.PredicateParity, report, evidence.StatementSubject{Digest: evidence.NewDigestSet(e.Digest)})
 		if err != nil {
 			return err
 		}
-		if err := c.attach(ctx, "staging", r.Digest, e.Digest, registry.PredicateParity, statement); err != nil {
+		if err := c.attach(ctx, "staging", r.Digest, e.Digest, evidence.PredicateParity, statement); err != nil {
 			return err
 		}
 	}
@@ -326,20 +330,20 @@ func (c *stormClient) quarantine(ctx context.Context, engine int) error {
 		return err
 	}
 	e := r.Engines[engine].Digest
-	if unknown := bundles(registry.Quarantines(r, claims, e)); len(unknown) > 0 { // of one who got no answer
+	if unknown := bundles(evidence.Quarantines(r, claims, e)); len(unknown) > 0 { // of one who got no answer
 		return c.lift(ctx, r.Digest, e, unknown...)
 	}
-	statement, err := registry.NewQuarantine(registry.StatementSubject{Digest: registry.NewDigestSet(e)}, "it stormed", time.Now())
+	statement, err := evidence.NewQuarantine(evidence.StatementSubject{Digest: evidence.NewDigestSet(e)}, "it stormed", time.Now())
 	if err != nil {
 		return err
 	}
-	return c.attach(ctx, "prod", r.Digest, e, registry.PredicateQuarantine, statement)
+	return c.attach(ctx, "prod", r.Digest, e, evidence.PredicateQuarantine, statement)
 }
 
 // lift ends quarantines of an engine.
 func (c *stormClient) lift(ctx context.Context, release, engine registry.Digest, quarantines ...registry.Digest) error {
-	about := registry.StatementSubject{Digest: registry.NewDigestSet(engine)}
-	statement, err := registry.NewQuarantineLift(about, "it calmed down", time.Now(), quarantines...)
+	about := evidence.StatementSubject{Digest: evidence.NewDigestSet(engine)}
+	statement, err := evidence.NewQuarantineLift(about, "it calmed down", time.Now(), quarantines...)
 	if err != nil {
 		return err
 	}
@@ -348,7 +352,7 @@ func (c *stormClient) lift(ctx context.Context, release, engine registry.Digest,
 }
 
 // bundles are those of claims.
-func bundles(claims []registry.Claim) []registry.Digest {
+func bundles(claims []evidence.Claim) []registry.Digest {
 	var all []registry.Digest
 	for _, claim := range claims {
 		all = append(all, claim.Bundle)

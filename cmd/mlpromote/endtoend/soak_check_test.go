@@ -17,6 +17,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -47,8 +50,8 @@ func (s *storm) end() {
 	s.t.Helper()
 	s.atBoth(func(c *stormClient) {
 		c.checkBundles(s.told.evidence)
-		whole, err := retried(c.s, func(ctx context.Context) ([]registry.Event, error) {
-			return c.registry.History(ctx, registry.HistoryQuery{})
+		whole, err := retried(c.s, func(ctx context.Context) ([]history.Event, error) {
+			return c.registry.History(ctx, history.HistoryQuery{})
 		})
 		if err != nil || !slices.EqualFunc(whole, s.history, sameEvent) {
 			s.errorf("the history has %d events, want the %d that it had, error %v", len(whole), len(s.history), err)
@@ -99,20 +102,20 @@ func finalCodes() []registry.Code {
 	}
 }
 
-func sameEvent(a, b registry.Event) bool { return a.Hash == b.Hash }
+func sameEvent(a, b history.Event) bool { return a.Hash == b.Hash }
 
 // readHistory reads what happened since the last check, from both replicas, which must say
 // the same, and lets each check the whole.
 func (s *storm) readHistory() {
 	s.t.Helper()
-	var last registry.Event
+	var last history.Event
 	if len(s.history) > 0 {
 		last = s.history[len(s.history)-1]
 	}
-	var said [2][]registry.Event
+	var said [2][]history.Event
 	s.atBoth(func(c *stormClient) {
-		events, err := retried(s, func(ctx context.Context) ([]registry.Event, error) {
-			return c.registry.History(ctx, registry.HistoryQuery{After: last.Seq})
+		events, err := retried(s, func(ctx context.Context) ([]history.Event, error) {
+			return c.registry.History(ctx, history.HistoryQuery{After: last.Seq})
 		})
 		if err != nil {
 			s.errorf("history: %v", err)
@@ -157,8 +160,8 @@ func (s *storm) checkMoves() {
 	}
 	s.told.moves = nil
 	for _, e := range s.told.evidence[s.read:] {
-		named := func(event registry.Event) bool {
-			return event.Kind == registry.EventAttach && event.Environment == e.Environment && slices.Contains(event.Evidence, e.stored)
+		named := func(event history.Event) bool {
+			return event.Kind == history.EventAttach && event.Environment == e.Environment && slices.Contains(event.Evidence, e.stored)
 		}
 		if !slices.ContainsFunc(s.history, named) {
 			s.errorf("the history lost %s about %s in %s", e.predicate, e.Subject, e.Environment)
@@ -178,7 +181,7 @@ func (s *storm) checkMoves() {
 func (s *storm) head(environment string) (head registry.Digest) {
 	for _, e := range s.history {
 		switch e.Kind {
-		case registry.EventPublish, registry.EventPromote, registry.EventRollback:
+		case history.EventPublish, history.EventPromote, history.EventRollback:
 			if e.Environment == environment {
 				head = e.Release
 			}
@@ -214,14 +217,14 @@ func (c *stormClient) checkContents() {
 func (c *stormClient) checkHeads() {
 	for _, environment := range []string{"staging", "prod"} {
 		want := c.s.head(environment)
-		heads, err := retried(c.s, func(ctx context.Context) ([]registry.Head, error) {
+		heads, err := retried(c.s, func(ctx context.Context) ([]history.Head, error) {
 			return c.registry.Heads(ctx, environment, registrytest.Model)
 		})
 		if err != nil || len(heads) != 1 || heads[0].Release != want {
 			c.s.errorf("the head of %s at %s is %+v, want %s, error %v", environment, c.url, heads, want, err)
 		}
-		answer, err := retried(c.s, func(ctx context.Context) (registry.Resolution, error) {
-			return c.registry.Resolve(ctx, registry.ResolveQuery{Environment: environment, Model: registrytest.Model, Node: registrytest.Node("v3")})
+		answer, err := retried(c.s, func(ctx context.Context) (api.Resolution, error) {
+			return c.registry.Resolve(ctx, api.ResolveQuery{Environment: environment, Model: registrytest.Model, Node: registrytest.Node("v3")})
 		})
 		if err != nil && !registry.HasCode(err, registry.CodeNoEngine) || answer.Release != want {
 			c.s.errorf("%s resolves in %s to %+v, want an engine of %s, error %v", c.url, environment, answer, want, err)
@@ -244,7 +247,7 @@ func (c *stormClient) checkReleases() {
 			c.s.errorf("release %s in %s of %s: %v", r.Version, p.environment, c.url, err)
 			continue
 		}
-		claims, err := retried(c.s, func(ctx context.Context) ([]registry.Claim, error) {
+		claims, err := retried(c.s, func(ctx context.Context) ([]evidence.Claim, error) {
 			claims, _, err := c.registry.Claims(ctx, p.environment, r)
 			return claims, err
 		})
@@ -261,9 +264,9 @@ func (c *stormClient) checkReleases() {
 }
 
 // checkBundles wants evidence to be readable.
-func (c *stormClient) checkBundles(all []evidence) {
+func (c *stormClient) checkBundles(all []attached) {
 	for _, e := range all {
-		got, err := retried(c.s, func(ctx context.Context) (registry.Bundle, error) {
+		got, err := retried(c.s, func(ctx context.Context) (evidence.Bundle, error) {
 			return c.registry.Bundle(ctx, e.Environment, registrytest.Model, e.stored)
 		})
 		if err != nil || !bytes.Equal(got.Data, e.Bundle) {

@@ -15,9 +15,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
@@ -59,8 +60,8 @@ type storm struct {
 	now      int            // the round
 
 	told    *told
-	history []registry.Event // as both replicas gave it
-	read    int              // so much of the evidence was read in an earlier round
+	history []history.Event // as both replicas gave it
+	read    int             // so much of the evidence was read in an earlier round
 }
 
 // newStorm starts two replicas on a database and a prefix of their own, and takes two
@@ -117,7 +118,7 @@ trust:
 const stormStream = 1000
 
 // longPause is longer than every lease, removal and transaction lasts.
-const longPause = registry.RemovalTime + time.Second
+const longPause = storage.RemovalTime + time.Second
 
 // round lets clients work at both replicas, of which one stands still for a while, and looks
 // for all that was ever acknowledged.

@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -18,9 +22,9 @@ import (
 type told struct {
 	mu       sync.Mutex
 	tags     map[string]int // number of the content by its tag
-	kept     map[place]registry.Release
+	kept     map[place]artifact.Release
 	moves    []move     // that no check has seen
-	evidence []evidence // all there ever was
+	evidence []attached // all there ever was
 	lifted   map[registry.Digest]bool
 	reasons  int
 	done     map[string][2]int // how often by action: acknowledged, refused
@@ -32,16 +36,16 @@ type place struct {
 	release     registry.Digest
 }
 
-// evidence is evidence that was attached.
-type evidence struct {
-	registry.Attachment
+// attached is evidence that was attached.
+type attached struct {
+	api.Attachment
 	stored    registry.Digest // manifest of the bundle
 	predicate string
 }
 
 // move is a change of a head.
 type move struct {
-	kind        registry.EventKind
+	kind        history.EventKind
 	environment string
 	release     registry.Digest   // empty: any
 	at          time.Time         // the zero time: any
@@ -50,7 +54,7 @@ type move struct {
 }
 
 // is reports whether an event tells of the move.
-func (m move) is(e registry.Event) bool {
+func (m move) is(e history.Event) bool {
 	return e.Kind == m.kind && e.Environment == m.environment && (m.release == "" || m.release == e.Release) &&
 		(m.at.IsZero() || m.at.Equal(e.Time)) && m.reason == e.Reason &&
 		!slices.ContainsFunc(m.evidence, func(d registry.Digest) bool { return !slices.Contains(e.Evidence, d) })
@@ -58,7 +62,7 @@ func (m move) is(e registry.Event) bool {
 
 func newTold() *told {
 	return &told{
-		tags: make(map[string]int), kept: make(map[place]registry.Release),
+		tags: make(map[string]int), kept: make(map[place]artifact.Release),
 		lifted: make(map[registry.Digest]bool), done: make(map[string][2]int),
 	}
 }
@@ -91,7 +95,7 @@ func (t *told) tag(tag string, content int) {
 	t.tags[tag] = content
 }
 
-func (t *told) keep(environment string, r registry.Release) {
+func (t *told) keep(environment string, r artifact.Release) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept[place{environment, r.Digest}] = r
@@ -103,7 +107,7 @@ func (t *told) move(m move) {
 	t.moves = append(t.moves, m)
 }
 
-func (t *told) attach(e evidence) {
+func (t *told) attach(e attached) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.evidence = append(t.evidence, e)
@@ -113,7 +117,7 @@ func (t *told) attach(e evidence) {
 func (t *told) attached(environment string, subject registry.Digest, predicate string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.evidence, func(e evidence) bool {
+	return slices.ContainsFunc(t.evidence, func(e attached) bool {
 		return e.Environment == environment && e.Subject == subject && e.predicate == predicate
 	})
 }
@@ -128,11 +132,11 @@ func (t *told) lift(bundles []registry.Digest) {
 }
 
 // quarantines are those that nobody tried to end.
-func (t *told) quarantines() (standing []evidence) {
+func (t *told) quarantines() (standing []attached) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.evidence {
-		if e.predicate == registry.PredicateQuarantine && !t.lifted[e.stored] {
+		if e.predicate == evidence.PredicateQuarantine && !t.lifted[e.stored] {
 			standing = append(standing, e)
 		}
 	}
@@ -141,7 +145,7 @@ func (t *told) quarantines() (standing []evidence) {
 
 // quarantined reports whether an engine is in one of them.
 func (t *told) quarantined(engine registry.Digest) bool {
-	return slices.ContainsFunc(t.quarantines(), func(e evidence) bool { return e.Subject == engine })
+	return slices.ContainsFunc(t.quarantines(), func(e attached) bool { return e.Subject == engine })
 }
 
 // reason is one that nobody else gives.

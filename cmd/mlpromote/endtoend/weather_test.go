@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // What a way does in a storm to what passes: of so many reads one is lost with its connection,
@@ -142,7 +142,7 @@ func (w *way) draw() (delay time.Duration, lost bool) {
 
 // repeatsWithin is how long after a deletion its repetition comes at most: for some of them the
 // store still carries it out.
-const repeatsWithin = registry.PermitTime + registry.RemovalMargin
+const repeatsWithin = storage.PermitTime + storage.RemovalMargin
 
 // newRepeater makes a load balancer in front of an object store that sends each DELETE once more,
 // some time later, and returns its URL.

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Of two replicas one tells webhooks, and the other goes on when that one stops.
@@ -58,8 +59,8 @@ func TestReplicasTellWebhooksOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		event := registry.Event{Time: time.Now(), Kind: registry.EventAttach, Environment: "staging", Model: "digits"}
-		if _, err := db.Apply(t.Context(), registry.Change{Event: event}); err != nil {
+		event := history.Event{Time: time.Now(), Kind: history.EventAttach, Environment: "staging", Model: "digits"}
+		if _, err := db.Apply(t.Context(), storage.Change{Event: event}); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := next(t, told), fmt.Sprintf("%s.%d", hook.ID, n+1); got != want {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	_ "image/jpeg" // registers the format
-	_ "image/png"  // registers the format
+	_ "image/jpeg"
+	_ "image/png"
 	"io"
 	"os"
 	"syscall"

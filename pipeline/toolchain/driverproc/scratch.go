@@ -45,14 +45,22 @@ func newScratch() (*scratch, error) {
 	return s, nil
 }
 
-func (s *scratch) in() string              { return filepath.Join(s.dir, "in") }
-func (s *scratch) work() string            { return filepath.Join(s.dir, "work") }
-func (s *scratch) temp() string            { return filepath.Join(s.dir, "tmp") }
-func (s *scratch) answer() string          { return filepath.Join(s.dir, "answer") }
-func (s *scratch) response() string        { return filepath.Join(s.answer(), "response.json") }
-func (s *scratch) progress() string        { return filepath.Join(s.answer(), "progress") }
-func (s *scratch) role(r string) string    { return filepath.Join(s.in(), r) }
-func (s *scratch) remove() error           { return s.held.Remove() }
+func (s *scratch) in() string { return filepath.Join(s.dir, "in") }
+
+func (s *scratch) work() string { return filepath.Join(s.dir, "work") }
+
+func (s *scratch) temp() string { return filepath.Join(s.dir, "tmp") }
+
+func (s *scratch) answer() string { return filepath.Join(s.dir, "answer") }
+
+func (s *scratch) response() string { return filepath.Join(s.answer(), "response.json") }
+
+func (s *scratch) progress() string { return filepath.Join(s.answer(), "progress") }
+
+func (s *scratch) role(r string) string { return filepath.Join(s.in(), r) }
+
+func (s *scratch) remove() error { return s.held.Remove() }
+
 func (s *scratch) path(r, n string) string { return filepath.Join(s.role(r), filepath.FromSlash(n)) }
 
 // stage returns the paths at which the driver will see the inputs. Names there are those of the

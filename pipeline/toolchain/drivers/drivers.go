@@ -20,6 +20,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
@@ -64,7 +65,7 @@ type Source struct {
 	// Options are the load options of its runtime, by their own names.
 	Options map[string]toolchains.Setting
 	// Example is a target that it compiles for; the zero Target is any processor with Linux.
-	Example registry.Target
+	Example artifact.Target
 	// Routine is true if `make test` installs the toolchain. The tests of others run in `make toolchains-all`, and where they are
 	// installed.
 	Routine bool
@@ -111,7 +112,7 @@ func (s Source) Known() []Versions {
 // Has reports whether a version is one of them.
 func (v Versions) Has(version string) bool {
 	within := version == v.Newest || strings.HasPrefix(version, v.Newest+".")
-	return registry.CompareVersions(version, v.Oldest) >= 0 && (within || registry.CompareVersions(version, v.Newest) <= 0)
+	return artifact.CompareVersions(version, v.Oldest) >= 0 && (within || artifact.CompareVersions(version, v.Newest) <= 0)
 }
 
 // String says which versions they are.

@@ -6,6 +6,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -22,9 +24,9 @@ func runtimes() []Source {
 			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266, Routine: true,
 			Imports: []string{"onnx"}, Options: onnxRuntimeOptions(), Triton: true,
 			Profile: toolchain.Profile{
-				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: evidence.ReproducibleBytes, Cost: oneThread(),
 				Level:     "disable_all", // of a fixed run, such as that of the reference
-				Providers: registry.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
+				Providers: artifact.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
@@ -32,8 +34,8 @@ func runtimes() []Source {
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11", Installed: 451,
 			Options: onnxRuntimeOptions(),
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
+				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reading: graph(), Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
+				Providers: artifact.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
 			},
@@ -42,7 +44,7 @@ func runtimes() []Source {
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266, Routine: true,
 			Options: openvinoOptions(), Triton: true,
 			Profile: toolchain.Profile{
-				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				KeepsFP32:      [2]string{"INFERENCE_PRECISION_HINT", "f32"},
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 				Forms: []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", Reading: toolchain.Reading{Tie: format.BlobTie},
@@ -57,19 +59,19 @@ func unproven() []Source {
 	return []Source{
 		{
 			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351, Accelerators: true,
-			Example: registry.Target{OS: "linux", CPU: registry.TargetCPU{Arch: "amd64"}, Accelerator: &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}},
+			Example: artifact.Target{OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64"}, Accelerator: &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}},
 			Profile: toolchain.Profile{
 				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", Reading: toolchain.Reading{Tie: format.RTXTie}, NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
-				Reproducible: registry.ReproducibleNone, // names of buffers can differ
+				Reproducible: evidence.ReproducibleNone, // names of buffers can differ
 				Cost:         allCores(), CompileOptions: rtxOptions,
 			},
 		},
 		{
 			Name: "coreml", Package: "coremltools", Language: Python, Oldest: "3.11", Installed: 224,
-			Example: registry.Target{OS: "darwin", CPU: registry.TargetCPU{Arch: "arm64"}},
+			Example: artifact.Target{OS: "darwin", CPU: artifact.TargetCPU{Arch: "arm64"}},
 			Profile: toolchain.Profile{
 				Name: "coreml", Format: "coreml-mlpackage", Entry: "model.mlpackage/Manifest.json", CompileOnly: true, Sizes: true,
-				Reproducible: registry.ReproducibleBytes, Cost: oneThread(), CompileOptions: coremlOptions,
+				Reproducible: evidence.ReproducibleBytes, Cost: oneThread(), CompileOptions: coremlOptions,
 			},
 		},
 	}
@@ -83,7 +85,7 @@ func compilers() []Source {
 			Options: map[string]toolchains.Setting{"driver": words("local-sync (one thread) or local-task", "local-sync", "local-task")},
 			Needs:   []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
-				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", Reading: toolchain.Reading{Tie: format.ModuleTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", Reading: toolchain.Reading{Tie: format.ModuleTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				Tuning: "tuning.mlir", CompileOptions: ireeOptions, Driver: ireeDriver,
 			},
 		},
@@ -96,7 +98,7 @@ func compilers() []Source {
 					"AUTO", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"),
 			},
 			Profile: toolchain.Profile{
-				Name: "litert", Format: "tflite", Entry: "model.tflite", Reading: toolchain.Reading{Kind: format.TFLite}, ChannelsLast: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "litert", Format: "tflite", Entry: "model.tflite", Reading: toolchain.Reading{Kind: format.TFLite}, ChannelsLast: true, Reproducible: evidence.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
 				Sizes:          true,
 				Forms:          []toolchain.Form{{Name: "int8", Calibrated: true}},
@@ -109,7 +111,7 @@ func compilers() []Source {
 				"numThreads":             count(),
 			},
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reading: graph(), ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reading: graph(), ONNXRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: oneThread(),
 				LoadsProcess:   true,      // it has one number of threads for a process
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
@@ -119,7 +121,7 @@ func compilers() []Source {
 			Needs:   []Need{{Program: "cc", Package: "gcc libc6-dev"}},        // which links engines
 			Options: map[string]toolchains.Setting{"num_threads": positive()}, // runtime.config_threadpool
 			Profile: toolchain.Profile{
-				Name: "tvm", Format: "tvm-so", Entry: "model.so", Reading: toolchain.Reading{Tie: format.ObjectTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleSemantic, Cost: allCores(),
+				Name: "tvm", Format: "tvm-so", Entry: "model.so", Reading: toolchain.Reading{Tie: format.ObjectTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleSemantic, Cost: allCores(),
 				CompileOptions: tvmOptions, Sizes: true,
 			},
 		},
@@ -129,7 +131,7 @@ func compilers() []Source {
 			Drives:  []Versions{{Package: "jax", Oldest: "0.11", Newest: "0.12"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
 			Profile: toolchain.Profile{
-				Name: "xla", Format: "jax-export", Entry: "model.jax", Reading: toolchain.Reading{Kind: format.JAXExport, Tie: format.ExportTie}, Device: "cpu", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "xla", Format: "jax-export", Entry: "model.jax", Reading: toolchain.Reading{Kind: format.JAXExport, Tie: format.ExportTie}, Device: "cpu", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: xlaOptions, Sizes: true,
 				Forms: []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
 			},
@@ -150,7 +152,7 @@ func fromSources() []Source {
 				{GPUs: []string{"nvidia"}, For: "compiling and running engines for GPUs"},
 			},
 			Profile: toolchain.Profile{
-				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", Reading: toolchain.Reading{Tie: format.PackageTie, Unpacked: true}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", Reading: toolchain.Reading{Tie: format.PackageTie, Unpacked: true}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				Sources: []string{"torch-export", "huggingface"}, Quantizes: []string{"huggingface"}, NeedsDevice: true,
 				CompileOptions: inductorOptions, Driver: inductorDriver,
 			},
@@ -159,7 +161,7 @@ func fromSources() []Source {
 			Name: "llama-cpp", Package: "xllamacpp", Language: Python, Oldest: "3.11", Installed: 190, Routine: true, AsIs: []string{"gguf"},
 			Options: map[string]toolchains.Setting{"n_threads": positive(), "n_ubatch": positive()}, // llama_context_params
 			Profile: toolchain.Profile{
-				Name: "llama-cpp", Format: "gguf", Entry: "model.gguf", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "llama-cpp", Format: "gguf", Entry: "model.gguf", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				Sources: []string{"gguf"}, Spinning: "n_threads", CompileOptions: llamaOptions,
 			},
 		},
@@ -224,7 +226,7 @@ func oneThread() toolchain.Cost {
 
 // ireeDriver is the oldest driver that compiles the PTX which IREE 3.13 writes for an architecture. What an
 // engine says of itself is compared with it.
-func ireeDriver(t registry.Target) string {
+func ireeDriver(t artifact.Target) string {
 	if t.Accelerator == nil || t.Accelerator.Vendor != "nvidia" {
 		return ""
 	}
@@ -248,7 +250,7 @@ func ireeDevice(vendor string) (device string, archs []string) {
 }
 
 // ireeOptions depend only on the target, not on the machine that compiles.
-func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
+func ireeOptions(t artifact.Target, _ string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
 		device, archs := ireeDevice(a.Vendor)
 		if device == "" {
@@ -274,7 +276,7 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 }
 
 // llvmLevel is a level of x86-64 as LLVM and GCC call it.
-func llvmLevel(cpu registry.TargetCPU) string {
+func llvmLevel(cpu artifact.TargetCPU) string {
 	if cpu.Level == "" || cpu.Level == "v1" {
 		return "x86-64"
 	}
@@ -282,7 +284,7 @@ func llvmLevel(cpu registry.TargetCPU) string {
 }
 
 // tvmOptions are those of iree for processors that the linker of this machine makes code for.
-func tvmOptions(t registry.Target, precision string) (map[string]any, error) {
+func tvmOptions(t artifact.Target, precision string) (map[string]any, error) {
 	if t.Accelerator != nil || t.CPU.Arch != "amd64" || t.OS != "linux" {
 		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tvm compiles for os linux and cpu.arch amd64, without an accelerator", t.Name)
 	}
@@ -290,7 +292,7 @@ func tvmOptions(t registry.Target, precision string) (map[string]any, error) {
 }
 
 // coremlOptions are the same for every Mac: Core ML compiles a program where it loads it.
-func coremlOptions(t registry.Target, _ string) (map[string]any, error) {
+func coremlOptions(t artifact.Target, _ string) (map[string]any, error) {
 	if t.Accelerator != nil || t.OS != "darwin" {
 		return nil, registry.Errorf(registry.CodeInvalid, "target %s: coreml makes engines for os darwin, without an accelerator", t.Name)
 	}
@@ -299,7 +301,7 @@ func coremlOptions(t registry.Target, _ string) (map[string]any, error) {
 
 // rtxOptions name the one architecture that an engine of TensorRT-RTX is for. It runs on no other, although the
 // runtime compiles its kernels only where it loads the engine.
-func rtxOptions(t registry.Target, _ string) (map[string]any, error) {
+func rtxOptions(t artifact.Target, _ string) (map[string]any, error) {
 	archs := []string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_120", "sm_121"}
 	switch a := t.Accelerator; {
 	case t.CPU.Arch != "amd64" || t.OS == "darwin":
@@ -307,7 +309,7 @@ func rtxOptions(t registry.Target, _ string) (map[string]any, error) {
 	case a == nil || a.Vendor != "nvidia" || !slices.Contains(archs, a.Arch):
 		return nil, registry.Errorf(registry.CodeInvalid,
 			"target %s: tensorrt-rtx compiles for an accelerator of vendor nvidia with one of the archs %s", t.Name, strings.Join(archs, ", "))
-	case t.Compatibility == registry.CompatibilityVersionCompatible:
+	case t.Compatibility == artifact.CompatibilityVersionCompatible:
 		return nil, registry.Errorf(registry.CodeInvalid,
 			"target %s: an engine of tensorrt-rtx is for %s alone: remove compatibility: version-compatible, and add a target for each other arch", t.Name, a.Arch)
 	default:
@@ -316,9 +318,9 @@ func rtxOptions(t registry.Target, _ string) (map[string]any, error) {
 }
 
 // inductorOptions are those of tvm for processors, without features beyond a level; for GPUs they are the architecture, and the level of the code beside its kernels.
-func inductorOptions(t registry.Target, precision string) (map[string]any, error) {
+func inductorOptions(t artifact.Target, precision string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
-		if a.Vendor != "nvidia" || a.Arch == "" || t.Compatibility == registry.CompatibilityVersionCompatible {
+		if a.Vendor != "nvidia" || a.Arch == "" || t.Compatibility == artifact.CompatibilityVersionCompatible {
 			return nil, registry.Errorf(registry.CodeInvalid,
 				"target %s: torch-inductor compiles for accelerators of vendor nvidia with an arch such as sm_90, whose code no other device runs (without compatibility)", t.Name)
 		}
@@ -335,7 +337,7 @@ func inductorOptions(t registry.Target, precision string) (map[string]any, error
 }
 
 // inductorDriver is the oldest driver of NVIDIA that runs CUDA 13, which the PyTorch of the lock is built for.
-func inductorDriver(t registry.Target) string {
+func inductorDriver(t artifact.Target) string {
 	if t.Accelerator == nil {
 		return ""
 	}
@@ -344,7 +346,7 @@ func inductorDriver(t registry.Target) string {
 
 // xlaOptions are the same for every processor, and for every GPU of a vendor: XLA makes machine code where it loads the
 // program.
-func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
+func xlaOptions(t artifact.Target, _ string) (map[string]any, error) {
 	switch a := t.Accelerator; {
 	case a == nil:
 		return map[string]any{}, nil
@@ -358,7 +360,7 @@ func xlaOptions(t registry.Target, _ string) (map[string]any, error) {
 
 // llamaOptions are the same for every processor: llama.cpp chooses kernels when it loads the file. Its build for GPUs is not
 // installed, so no engine for one could be run.
-func llamaOptions(t registry.Target, _ string) (map[string]any, error) {
+func llamaOptions(t artifact.Target, _ string) (map[string]any, error) {
 	if t.Accelerator != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "target %s: llama-cpp makes engines for processors, without an accelerator", t.Name)
 	}
@@ -367,7 +369,7 @@ func llamaOptions(t registry.Target, _ string) (map[string]any, error) {
 
 // blobOptions name the instruction set that a blob of OpenVINO's CPU plugin is for, in oneDNN's
 // terms.
-func blobOptions(t registry.Target, _ string) (map[string]any, error) {
+func blobOptions(t artifact.Target, _ string) (map[string]any, error) {
 	has := func(feature string) bool { return slices.Contains(t.CPU.Features, feature) }
 	isa := map[string]string{"v2": "SSE41", "v3": "AVX2", "v4": "AVX512_CORE"}[t.CPU.Level]
 	if t.CPU.Level == "v4" && has("avx512_vnni") {
@@ -391,10 +393,10 @@ func llvmFeatures(features []string) []string {
 	return all
 }
 
-func noOptions(registry.Target, string) (map[string]any, error) { return map[string]any{}, nil }
+func noOptions(artifact.Target, string) (map[string]any, error) { return map[string]any{}, nil }
 
 // onnxruntimeOptions select the highest optimization level that does not choose kernels for the
 // CPU of the build. So all engines for one CPU family have the same file.
-func onnxruntimeOptions(registry.Target, string) (map[string]any, error) {
+func onnxruntimeOptions(artifact.Target, string) (map[string]any, error) {
 	return map[string]any{"level": "extended"}, nil
 }

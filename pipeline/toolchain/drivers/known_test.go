@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // A target that IREE cannot compile for is refused before anything is built, with what it can compile for.
@@ -28,7 +29,7 @@ func TestIREECompilesFor(t *testing.T) {
 		"of the other vendor":           {"amd", "sm_80", "", `not "sm_80"`},
 		"another vendor":                {"intel", "xe", "", `vendor nvidia or amd, not "intel"`},
 	} {
-		target := registry.Target{Name: "x", CPU: registry.TargetCPU{Arch: "amd64"}, Accelerator: &registry.TargetAccelerator{Vendor: c.vendor, Arch: c.arch}}
+		target := artifact.Target{Name: "x", CPU: artifact.TargetCPU{Arch: "amd64"}, Accelerator: &artifact.TargetAccelerator{Vendor: c.vendor, Arch: c.arch}}
 		options, err := iree.Profile.CompileOptions(target, "fp32")
 		switch {
 		case c.says == "" && (err != nil || options["device"] != c.device || options["arch"] != c.arch):
@@ -57,9 +58,9 @@ func TestDevicesOfOtherToolchains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := registry.Target{Name: "x", CPU: registry.TargetCPU{Arch: "amd64"}}
+		target := artifact.Target{Name: "x", CPU: artifact.TargetCPU{Arch: "amd64"}}
 		if c.vendor != "" {
-			target.Accelerator = &registry.TargetAccelerator{Vendor: c.vendor}
+			target.Accelerator = &artifact.TargetAccelerator{Vendor: c.vendor}
 		}
 		options, err := source.Profile.CompileOptions(target, "fp32")
 		device, _ := options["device"].(string)
@@ -81,8 +82,8 @@ func TestInductorGPUMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for machine, ok := range map[[2]string]bool{{"linux", "amd64"}: true, {"linux", "arm64"}: false, {"windows", "amd64"}: false, {"darwin", "arm64"}: false} {
-		target := registry.Target{Name: "x", OS: machine[0], CPU: registry.TargetCPU{Arch: machine[1]},
-			Accelerator: &registry.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}}
+		target := artifact.Target{Name: "x", OS: machine[0], CPU: artifact.TargetCPU{Arch: machine[1]},
+			Accelerator: &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_90"}}
 		if options, err := source.Profile.CompileOptions(target, "fp32"); (err == nil) != ok || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%v: error %v, want none: %t", machine, err, ok)
 		} else if ok && options["cpu"] != "x86-64" {

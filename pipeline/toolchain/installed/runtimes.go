@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
@@ -47,10 +48,10 @@ func Runtimes(folder string) map[string]string {
 		if !IsRuntime(r.Name) {
 			continue
 		}
-		if (registry.Constraint{Exact: r.Version}).Validate() != nil || r.Version == "" {
+		if (artifact.Constraint{Exact: r.Version}).Validate() != nil || r.Version == "" {
 			continue
 		}
-		if have := runtimes[r.Name]; registry.CompareVersions(have, r.Version) <= 0 {
+		if have := runtimes[r.Name]; artifact.CompareVersions(have, r.Version) <= 0 {
 			runtimes[r.Name] = r.Version
 		}
 	}

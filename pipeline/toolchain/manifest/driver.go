@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Args returns the arguments with which the program must call [Main]. The first is its own
@@ -87,7 +88,7 @@ func (m Manifest) version(ctx context.Context, path string, shown []string) (str
 			return "", err
 		}
 	}
-	if (registry.Constraint{Exact: version}).Validate() != nil {
+	if (artifact.Constraint{Exact: version}).Validate() != nil {
 		return "", registry.Lastingf(registry.CodeUnavailable,
 			"%s: version %q: want numbers separated by dots", m.Name, version)
 	}
@@ -123,7 +124,7 @@ func (m Manifest) Profile() toolchain.Profile {
 }
 
 // options returns the arguments with the placeholders replaced by fields of the target.
-func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
+func (m Manifest) options(t artifact.Target, _ string) (map[string]any, error) {
 	var known []string
 	for _, name := range m.TiedTo {
 		value := fields[name](t)

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // script is a compiler: it prints its version, or copies the file TABLE beside it.
@@ -67,7 +68,7 @@ func open(t *testing.T, m manifest.Manifest) (toolchain.Driver, toolchain.Identi
 // job compiles a model.
 func job(t *testing.T, m manifest.Manifest) toolchain.Job {
 	t.Helper()
-	options, err := m.Profile().CompileOptions(registry.Target{Name: "t"}, "fp32")
+	options, err := m.Profile().CompileOptions(artifact.Target{Name: "t"}, "fp32")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -185,17 +186,17 @@ func (m Manifest) checkArguments(doc *strictyaml.Document) {
 }
 
 // fields are the fields of a target that a manifest can name, as mismatches name them.
-var fields = map[string]func(registry.Target) string{
-	"cpu.arch":            func(t registry.Target) string { return t.CPU.Arch },
-	"cpu.level":           func(t registry.Target) string { return t.CPU.Level },
-	"cpu.features":        func(t registry.Target) string { return strings.Join(t.CPU.Features, ",") },
-	"accelerator.vendor":  accelerator(func(a registry.TargetAccelerator) string { return a.Vendor }),
-	"accelerator.arch":    accelerator(func(a registry.TargetAccelerator) string { return a.Arch }),
-	"accelerator.product": accelerator(func(a registry.TargetAccelerator) string { return a.Product }),
+var fields = map[string]func(artifact.Target) string{
+	"cpu.arch":            func(t artifact.Target) string { return t.CPU.Arch },
+	"cpu.level":           func(t artifact.Target) string { return t.CPU.Level },
+	"cpu.features":        func(t artifact.Target) string { return strings.Join(t.CPU.Features, ",") },
+	"accelerator.vendor":  accelerator(func(a artifact.TargetAccelerator) string { return a.Vendor }),
+	"accelerator.arch":    accelerator(func(a artifact.TargetAccelerator) string { return a.Arch }),
+	"accelerator.product": accelerator(func(a artifact.TargetAccelerator) string { return a.Product }),
 }
 
-func accelerator(of func(registry.TargetAccelerator) string) func(registry.Target) string {
-	return func(t registry.Target) string {
+func accelerator(of func(artifact.TargetAccelerator) string) func(artifact.Target) string {
+	return func(t artifact.Target) string {
 		if t.Accelerator == nil {
 			return ""
 		}

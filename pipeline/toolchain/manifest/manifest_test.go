@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // The manifests of the examples can be read, and are called what their tools are.
@@ -38,7 +39,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if _, err := m.Profile().CompileOptions(registry.Target{Name: "t"}, "fp32"); err != nil && registry.CodeOf(err) != registry.CodeInvalid {
+		if _, err := m.Profile().CompileOptions(artifact.Target{Name: "t"}, "fp32"); err != nil && registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("options: %v, want CodeInvalid", err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // vendor is a compiler that this project cannot have. standIn takes its place: a program that refuses
@@ -20,19 +20,19 @@ type vendor struct {
 	standIn string            // without its first line
 	beside  map[string]string // other files of the tool
 	first   string            // what the toolchain that compiles first leaves; empty for a compiler of ONNX
-	target  registry.Target
+	target  artifact.Target
 	version string
 	files   []string
 }
 
 func vendors() map[string]vendor {
-	card := func(vendor, arch, product string) registry.Target {
-		return registry.Target{Name: "card", Accelerator: &registry.TargetAccelerator{Vendor: vendor, Arch: arch, Product: product}}
+	card := func(vendor, arch, product string) artifact.Target {
+		return artifact.Target{Name: "card", Accelerator: &artifact.TargetAccelerator{Vendor: vendor, Arch: arch, Product: product}}
 	}
 	return map[string]vendor{
 		"glow": {
 			program: "model-compiler", version: "2022.05.19", files: []string{"model.h", "model.o", "model.weights.bin"},
-			target: registry.Target{Name: "x86", CPU: registry.TargetCPU{Arch: "amd64"}},
+			target: artifact.Target{Name: "x86", CPU: artifact.TargetCPU{Arch: "amd64"}},
 			standIn: `[ "$*" = -version ] && { echo "Glow Tools version: 2022-05-19 (2ee55ec50) ()"; exit; }
 model=${2#-model=} out=${3#-emit-bundle=}
 [ "$*" = "-backend=CPU -model=$model -emit-bundle=$out -network-name=model -target=x86_64" ] || exit 64

@@ -13,7 +13,7 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 var levels = map[string]rt.GraphOptimizationLevel{
@@ -26,7 +26,7 @@ var levels = map[string]rt.GraphOptimizationLevel{
 // settings are the options of a session that differ between jobs.
 type settings struct {
 	load      map[string]string   // options by the names of a load profile; others are the library's own
-	providers []registry.Provider // execution providers, the preferred one first; that of the CPU is always last
+	providers []artifact.Provider // execution providers, the preferred one first; that of the CPU is always last
 	operators []string            // paths of operator libraries that the model needs
 }
 
@@ -99,14 +99,14 @@ func setOption(options *rt.SessionOptions, name, value string) error {
 	case "enable_mem_pattern":
 		return options.SetMemPattern(number != 0)
 	}
-	if !slices.Contains(registry.LoadOptions(Name), name) {
-		return driverproc.Errorf(driverproc.BadInput, "option %s: want some of %s", name, strings.Join(registry.LoadOptions(Name), ", "))
+	if !slices.Contains(artifact.LoadOptions(Name), name) {
+		return driverproc.Errorf(driverproc.BadInput, "option %s: want some of %s", name, strings.Join(artifact.LoadOptions(Name), ", "))
 	}
 	return options.AddSessionConfigEntry(name, value)
 }
 
 // prefer appends an execution provider to the list.
-func prefer(options *rt.SessionOptions, p registry.Provider) error {
+func prefer(options *rt.SessionOptions, p artifact.Provider) error {
 	switch p.Name {
 	case "CPUExecutionProvider":
 		return nil // it always exists, as the last

@@ -16,7 +16,7 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // askShares finds out which execution providers run the engines that declare some, with the
@@ -55,7 +55,7 @@ func (g *runner) askProfiles() error {
 }
 
 // shares runs the first case of a shard in a separate session with profiling, and reads the profile.
-func (e *engine) shares(s *shard) ([]registry.ProviderShare, error) {
+func (e *engine) shares(s *shard) ([]evidence.ProviderShare, error) {
 	path, err := e.profile(s, 1)
 	if err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ type profileEvent struct {
 }
 
 // readProfile counts the kernels of a profile by provider, in the order of provider names.
-func readProfile(path string) ([]registry.ProviderShare, error) {
-	shares := make(map[string]*registry.ProviderShare)
+func readProfile(path string) ([]evidence.ProviderShare, error) {
+	shares := make(map[string]*evidence.ProviderShare)
 	err := eachEvent(path, func(event profileEvent) {
 		if event.Category == "Node" && event.Args.Provider != "" {
 			count(shares, event)
@@ -122,11 +122,11 @@ func readProfile(path string) ([]registry.ProviderShare, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []registry.ProviderShare
+	var all []evidence.ProviderShare
 	for _, s := range shares {
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b registry.ProviderShare) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b evidence.ProviderShare) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
@@ -151,10 +151,10 @@ func eachEvent(path string, each func(profileEvent)) error {
 	return nil
 }
 
-func count(shares map[string]*registry.ProviderShare, event profileEvent) {
+func count(shares map[string]*evidence.ProviderShare, event profileEvent) {
 	s, ok := shares[event.Args.Provider]
 	if !ok {
-		s = &registry.ProviderShare{Name: event.Args.Provider}
+		s = &evidence.ProviderShare{Name: event.Args.Provider}
 		shares[s.Name] = s
 	}
 	s.Nodes++

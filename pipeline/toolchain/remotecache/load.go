@@ -15,6 +15,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 func (s *Steps) load(ctx context.Context, key registry.Digest, outDir string) (toolchain.Outcome, error) {
@@ -63,7 +64,7 @@ func (s *Steps) evaluate(ctx context.Context, key registry.Digest, m ocispec.Man
 	claim.RecordedAt = time.Now()
 	// The time when a step was signed is not recorded, so entries of a retired key are ignored
 	// like those of a revoked one.
-	if registry.HasCode(err, registry.CodeTrust) || err == nil && !claim.SignedNowAs(registry.RoleBuilder) {
+	if registry.HasCode(err, registry.CodeTrust) || err == nil && !claim.SignedNowAs(evidence.RoleBuilder) {
 		return toolchain.Outcome{}, distrust("no trusted builder for " + s.Resource + " signed them")
 	}
 	if err != nil {

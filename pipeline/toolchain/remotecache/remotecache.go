@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // PredicateStep is the type of a builder's predicate about a step: its key and its results.
@@ -41,9 +42,9 @@ type Repository interface {
 type Options struct {
 	Repository Repository
 	Name       string // of the repository: "oci://registry.example.com/team/cache"
-	Verify     registry.VerifyEvidence
-	Resource   string                // resource that a builder must be trusted for: the repository of the engines
-	Sign       registry.SignEvidence // nil: the cache is read-only
+	Verify     storage.VerifyEvidence
+	Resource   string               // resource that a builder must be trusted for: the repository of the engines
+	Sign       storage.SignEvidence // nil: the cache is read-only
 }
 
 // Steps is a cache of steps in an OCI repository. If the repository cannot be reached, it

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/remotecache"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // bent is a repository that answers with other bytes for one digest.
@@ -38,20 +39,20 @@ func (b *bent) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadClo
 }
 
 // options sign by passing on and trust as said: who checks signatures is another package.
-func options(repository remotecache.Repository, roles ...registry.Role) remotecache.Options {
+func options(repository remotecache.Repository, roles ...evidence.Role) remotecache.Options {
 	return remotecache.Options{
 		Repository: repository, Name: "oci://test/cache", Resource: "oci://local/staging/m",
-		Sign: func(_ context.Context, role registry.Role, statement []byte) ([]byte, error) {
-			if role != registry.RoleBuilder {
+		Sign: func(_ context.Context, role evidence.Role, statement []byte) ([]byte, error) {
+			if role != evidence.RoleBuilder {
 				return nil, errors.New("signed as " + string(role))
 			}
 			return statement, nil
 		},
-		Verify: func(_ context.Context, bundle []byte, resource string) (registry.Claim, error) {
+		Verify: func(_ context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 			if len(roles) == 0 || resource != "oci://local/staging/m" {
-				return registry.Claim{}, registry.Errorf(registry.CodeTrust, "nobody whom we know")
+				return evidence.Claim{}, registry.Errorf(registry.CodeTrust, "nobody whom we know")
 			}
-			claim := registry.Claim{Signer: "somebody", Roles: roles, Key: registry.KeyTrusted}
+			claim := evidence.Claim{Signer: "somebody", Roles: roles, Key: evidence.KeyTrusted}
 			return claim, json.Unmarshal(bundle, &claim.Statement)
 		},
 	}
@@ -79,24 +80,24 @@ func TestShared(t *testing.T) {
 	made := outcome(t)
 	about := toolchain.About{Verb: toolchain.VerbCompile, Tool: "echo 1.0"}
 	for name, c := range map[string]struct {
-		roles   []registry.Role
-		key     registry.KeyState // empty: trusted
+		roles   []evidence.Role
+		key     evidence.KeyState // empty: trusted
 		bend    func(entry ocispec.Manifest) registry.Digest
 		ignored string // empty: the entry counts
 	}{
-		"a builder's":         {roles: []registry.Role{registry.RoleBuilder}},
-		"a verifier's":        {roles: []registry.Role{registry.RoleVerifier}, ignored: "no trusted builder"},
-		"a revoked builder's": {roles: []registry.Role{registry.RoleBuilder}, key: registry.KeyRevoked, ignored: "no trusted builder"},
-		"a retired builder's": {roles: []registry.Role{registry.RoleBuilder}, key: registry.KeyRetired, ignored: "no trusted builder"},
+		"a builder's":         {roles: []evidence.Role{evidence.RoleBuilder}},
+		"a verifier's":        {roles: []evidence.Role{evidence.RoleVerifier}, ignored: "no trusted builder"},
+		"a revoked builder's": {roles: []evidence.Role{evidence.RoleBuilder}, key: evidence.KeyRevoked, ignored: "no trusted builder"},
+		"a retired builder's": {roles: []evidence.Role{evidence.RoleBuilder}, key: evidence.KeyRetired, ignored: "no trusted builder"},
 		"a stranger's":        {ignored: "no trusted builder"},
-		"a file changed":      {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[2].Digest }, ignored: "their bytes"},
-		"the record changed":  {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Config.Digest }, ignored: "their bytes"},
-		"the bundle changed":  {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[0].Digest }, ignored: "their bytes"},
+		"a file changed":      {roles: []evidence.Role{evidence.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[2].Digest }, ignored: "their bytes"},
+		"the record changed":  {roles: []evidence.Role{evidence.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Config.Digest }, ignored: "their bytes"},
+		"the bundle changed":  {roles: []evidence.Role{evidence.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[0].Digest }, ignored: "their bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &bent{Store: memory.New()}
-			if err := remotecache.New(options(store, registry.RoleBuilder)).Save(t.Context(), about, made); err != nil {
+			if err := remotecache.New(options(store, evidence.RoleBuilder)).Save(t.Context(), about, made); err != nil {
 				t.Fatal(err)
 			}
 			if c.bend != nil {
@@ -104,7 +105,7 @@ func TestShared(t *testing.T) {
 			}
 			o := options(store, c.roles...)
 			if verify := o.Verify; c.key != "" {
-				o.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+				o.Verify = func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 					claim, err := verify(ctx, bundle, resource)
 					claim.Key = c.key
 					return claim, err
@@ -138,7 +139,7 @@ func TestShared(t *testing.T) {
 func TestSharedReadOnly(t *testing.T) {
 	t.Parallel()
 	store := &bent{Store: memory.New()}
-	o := options(store, registry.RoleBuilder)
+	o := options(store, evidence.RoleBuilder)
 	o.Sign = nil
 	if err := remotecache.New(o).Save(t.Context(), toolchain.About{}, outcome(t)); err != nil {
 		t.Fatal(err)

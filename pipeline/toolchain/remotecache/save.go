@@ -14,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // save pushes the blobs of an entry, then its manifest, and sets its tag last.
@@ -23,12 +24,12 @@ func (s *Steps) save(ctx context.Context, about toolchain.About, o toolchain.Out
 		return err
 	}
 	config := describe(typeStep, record)
-	text, err := registry.NewStatement(PredicateStep, newStatement(o),
-		registry.StatementSubject{Name: tag(o.Key), Digest: registry.NewDigestSet(config.Digest)})
+	text, err := evidence.NewStatement(PredicateStep, newStatement(o),
+		evidence.StatementSubject{Name: tag(o.Key), Digest: evidence.NewDigestSet(config.Digest)})
 	if err != nil {
 		return err
 	}
-	bundle, err := s.Sign(ctx, registry.RoleBuilder, text)
+	bundle, err := s.Sign(ctx, evidence.RoleBuilder, text)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -79,7 +80,7 @@ func computed(t *testing.T, driver toolchain.Driver, name, model string) (map[st
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := source.Profile.CompileOptions(registry.Target{Name: "any", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}, "fp32")
+	options, err := source.Profile.CompileOptions(artifact.Target{Name: "any", OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: "v1"}}, "fp32")
 	if err != nil {
 		t.Fatal(err)
 	}

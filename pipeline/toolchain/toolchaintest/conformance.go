@@ -16,6 +16,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -119,7 +120,7 @@ func (c Conformance) compile(t *testing.T) toolchain.Outcome {
 		t.Fatalf("the engine has the files %v and no %s", digests(engine), c.Profile.Entry)
 	}
 	same := maps.Equal(digests(engine), digests(twin))
-	if c.Profile.Reproducible == registry.ReproducibleBytes && !same {
+	if c.Profile.Reproducible == evidence.ReproducibleBytes && !same {
 		t.Errorf("two processes made %v and %v", digests(engine), digests(twin))
 	}
 	if c.Profile.Reproducible == "" {

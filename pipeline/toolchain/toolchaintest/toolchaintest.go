@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -77,7 +77,7 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := registry.Target{Name: "any", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}
+	target := artifact.Target{Name: "any", OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: "v1"}}
 	if source.Example.OS != "" {
 		target = source.Example
 		target.Name = "any"

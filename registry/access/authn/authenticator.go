@@ -15,24 +15,25 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config configures a Authenticator. Tokens and Secrets are required.
 type Config struct {
-	Tokens  registry.Tokens
-	Secrets registry.Secrets
+	Tokens  storage.Tokens
+	Secrets storage.Secrets
 	// Identify returns the principal of a JWT of another issuer. Errors: CodeUnauthenticated for
 	// an invalid token; CodeUnavailable if the issuer does not answer. Nil means that no issuer is
 	// trusted.
-	Identify func(ctx context.Context, jwt string) (registry.Principal, error)
+	Identify func(ctx context.Context, jwt string) (storage.Principal, error)
 	// Sessions has the sessions of people who use a browser. Nil means that there are none.
-	Sessions registry.Sessions
+	Sessions storage.Sessions
 	// ByClaims returns the principal whose claims an issuer signed when a session was opened, by the
 	// rules of now. Errors: CodeUnauthenticated if no rule lets them in. Nil means that no issuer is trusted.
-	ByClaims func(ctx context.Context, issuer string, claims []byte) (registry.Principal, error)
+	ByClaims func(ctx context.Context, issuer string, claims []byte) (storage.Principal, error)
 	// Rules identifies the rules that Identify applies. If they change, earlier tokens of OCI
 	// clients are refused. Nil means that they never change.
 	Rules func() string
@@ -44,8 +45,8 @@ type Config struct {
 	// Failures limits the invalid credentials per address before it must wait. Clients that
 	// recently authenticated need not wait. The zero Rate means no limit.
 	Failures Rate
-	Now      registry.Clock // nil means time.Now
-	Logger   *slog.Logger   // nil discards
+	Now      storage.Clock // nil means time.Now
+	Logger   *slog.Logger  // nil discards
 }
 
 // Authenticator authenticates requests. It is safe for concurrent use.
@@ -90,14 +91,14 @@ func New(ctx context.Context, c Config) (*Authenticator, error) {
 // fill sets what may be left out.
 func (c *Config) fill() {
 	if c.Identify == nil {
-		c.Identify = func(context.Context, string) (registry.Principal, error) {
-			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+		c.Identify = func(context.Context, string) (storage.Principal, error) {
+			return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
 				"this service trusts no other token issuer")
 		}
 	}
 	if c.ByClaims == nil {
-		c.ByClaims = func(context.Context, string, []byte) (registry.Principal, error) {
-			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+		c.ByClaims = func(context.Context, string, []byte) (storage.Principal, error) {
+			return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
 				"this service trusts no issuer: sign in again")
 		}
 	}
@@ -129,7 +130,7 @@ func (g *Authenticator) API(next http.Handler) http.Handler {
 // answerProblem answers an API request that was refused.
 func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 	r = requestid.Name(w, r)
-	p := wire.NewProblem(err)
+	p := api.NewProblem(err)
 	p.RequestID = requestid.Of(r.Context())
 	var late tooMany
 	if errors.As(err, &late) {
@@ -137,12 +138,12 @@ func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", ratelimit.RetryAfter(late.wait))
 	}
 	if p.Status == http.StatusServiceUnavailable && !p.Lasting() {
-		w.Header().Set("Retry-After", wire.RetryAfter)
+		w.Header().Set("Retry-After", api.RetryAfter)
 	}
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
 	}
-	w.Header().Set("Content-Type", wire.ProblemType)
+	w.Header().Set("Content-Type", api.ProblemType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // this fails only if the client is gone
@@ -192,18 +193,18 @@ const openRules = "open"
 
 // identity is the sender of a request.
 type identity struct {
-	principal registry.Principal
-	token     string           // ID of the token that was sent; empty for other credentials
-	rules     string           // read before the issuer's token was checked
-	asked     []registry.Grant // what an OCI client asked for when it got its own token
-	derived   bool             // the credential is a token that this service made for an OCI client
+	principal storage.Principal
+	token     string          // ID of the token that was sent; empty for other credentials
+	rules     string          // read before the issuer's token was checked
+	asked     []storage.Grant // what an OCI client asked for when it got its own token
+	derived   bool            // the credential is a token that this service made for an OCI client
 }
 
 func (i identity) in(ctx context.Context) context.Context {
 	if i.derived {
 		ctx = access.WithAsked(ctx, i.asked)
 	}
-	return registry.WithPrincipal(ctx, i.principal)
+	return storage.WithPrincipal(ctx, i.principal)
 }
 
 // admit returns the sender of a request: anonymous during open access. Errors: as identify.
@@ -227,7 +228,7 @@ func (g *Authenticator) admit(r *http.Request) (identity, error) {
 // Errors: CodeUnauthenticated if the sender would not be admitted now with the same grants;
 // others as identify.
 func (g *Authenticator) StillAdmitted(r *http.Request) error {
-	was, _ := registry.PrincipalOf(r.Context())
+	was, _ := storage.PrincipalOf(r.Context())
 	who, err := g.admitRead(r)
 	if err == nil && !reflect.DeepEqual(who.principal, was) {
 		err = registry.Errorf(registry.CodeUnauthenticated,

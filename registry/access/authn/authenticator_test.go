@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -47,11 +48,11 @@ func setup(t testing.TB, edits ...func(c *authn.Config)) *world {
 		t.Fatal(err)
 	}
 	w.id, w.text = w.mint(t, "ci", noon.Add(time.Hour),
-		registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"},
-		registry.Grant{Permissions: []registry.Permission{registry.PermissionPush}, Environment: "staging", Model: "vision/*"})
+		storage.Grant{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"},
+		storage.Grant{Permissions: []storage.Permission{storage.PermissionPush}, Environment: "staging", Model: "vision/*"})
 	w.inner = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, ok := registry.PrincipalOf(r.Context())
-		if err := access.Allow(r.Context(), registry.PermissionRead, "prod", "x"); !ok && err == nil {
+		p, ok := storage.PrincipalOf(r.Context())
+		if err := access.Allow(r.Context(), storage.PermissionRead, "prod", "x"); !ok && err == nil {
 			t.Error("nobody is allowed to read")
 		}
 		_ = json.NewEncoder(w).Encode(p)
@@ -61,7 +62,7 @@ func setup(t testing.TB, edits ...func(c *authn.Config)) *world {
 
 func (w *world) at(now time.Time) { w.now.Store(&now) }
 
-func (w *world) mint(t testing.TB, name string, expires time.Time, grants ...registry.Grant) (id, text string) {
+func (w *world) mint(t testing.TB, name string, expires time.Time, grants ...storage.Grant) (id, text string) {
 	t.Helper()
 	token, text, err := access.Mint(name, grants, noon, expires)
 	if err == nil {
@@ -109,7 +110,7 @@ func TestLetsIn(t *testing.T) {
 	} {
 		for what, h := range map[string]http.Handler{"API": w.API(w.inner), "registry": w.Registry(w.inner)} {
 			got := get(h, "/v2/", authorization)
-			if p := decode[registry.Principal](t, got); got.Code != http.StatusOK || p.Name != "token:ci" || len(p.Grants) != 2 {
+			if p := decode[storage.Principal](t, got); got.Code != http.StatusOK || p.Name != "token:ci" || len(p.Grants) != 2 {
 				t.Errorf("%s, %s: %d %+v", name, what, got.Code, p)
 			}
 		}
@@ -118,11 +119,11 @@ func TestLetsIn(t *testing.T) {
 
 // refused are headers that let nobody in, and what is said of them.
 func (w *world) refused(t testing.TB) map[string]struct{ authorization, says string } {
-	id, revoked := w.mint(t, "gone", noon.Add(time.Hour), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
+	id, revoked := w.mint(t, "gone", noon.Add(time.Hour), storage.Grant{Permissions: storage.Permissions(), Environment: "**", Model: "**"})
 	if err := w.db.RevokeToken(t.Context(), id, noon); err != nil {
 		t.Fatal(err)
 	}
-	_, expired := w.mint(t, "old", noon.Add(time.Second), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
+	_, expired := w.mint(t, "old", noon.Add(time.Second), storage.Grant{Permissions: storage.Permissions(), Environment: "**", Model: "**"})
 	return map[string]struct{ authorization, says string }{
 		"nothing":             {"", "none was sent"},
 		"unknown":             {"Bearer mlp_aaaaaaaaaaaaaaaa_" + strings.Repeat("a", 52), "did not issue the token"},
@@ -169,8 +170,8 @@ func TestKeepsOut(t *testing.T) {
 		reached := false
 		get(w.Registry(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			reached = true
-			err := access.Allow(r.Context(), registry.PermissionRead, "prod", "x")
-			if _, known := registry.PrincipalOf(r.Context()); known ||
+			err := access.Allow(r.Context(), storage.PermissionRead, "prod", "x")
+			if _, known := storage.PrincipalOf(r.Context()); known ||
 				registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: error %v, want %q", name, err, c.says)
 			}
@@ -191,24 +192,24 @@ func TestKeepsOut(t *testing.T) {
 }
 
 // unavailable is a database that does not answer.
-type unavailable struct{ registry.Tokens }
+type unavailable struct{ storage.Tokens }
 
-func (unavailable) FindToken(context.Context, string) (registry.Token, error) {
-	return registry.Token{}, registry.Errorf(registry.CodeUnavailable, "database /srv/secret is locked")
+func (unavailable) FindToken(context.Context, string) (storage.Token, error) {
+	return storage.Token{}, registry.Errorf(registry.CodeUnavailable, "database /srv/secret is locked")
 }
 
 // broken is one that is damaged.
-type broken struct{ registry.Tokens }
+type broken struct{ storage.Tokens }
 
-func (broken) FindToken(context.Context, string) (registry.Token, error) {
-	return registry.Token{}, registry.Errorf(registry.CodeInternal, "database /srv/secret is damaged")
+func (broken) FindToken(context.Context, string) (storage.Token, error) {
+	return storage.Token{}, registry.Errorf(registry.CodeInternal, "database /srv/secret is damaged")
 }
 
 // What could not be found out is no fault of the caller's, and lets him in no more.
 func TestDatabaseFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		tokens registry.Tokens
+		tokens storage.Tokens
 		status int
 	}{{unavailable{}, http.StatusServiceUnavailable}, {broken{}, http.StatusInternalServerError}} {
 		w := setup(t, func(config *authn.Config) { config.Tokens = c.tokens })
@@ -232,16 +233,16 @@ func TestIssuers(t *testing.T) {
 	t.Parallel()
 	const foreign = "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"
 	w := setup(t, func(c *authn.Config) {
-		c.Identify = func(_ context.Context, jwt string) (registry.Principal, error) {
+		c.Identify = func(_ context.Context, jwt string) (storage.Principal, error) {
 			if jwt != foreign {
-				return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "another")
+				return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "another")
 			}
-			return registry.Principal{Name: "ci:x",
-				Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
+			return storage.Principal{Name: "ci:x",
+				Grants: []storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}}}, nil
 		}
 	})
 	for _, authorization := range []string{"Bearer " + foreign, basic("ci", foreign)} {
-		if got := get(w.API(w.inner), "/api/v1/heads", authorization); got.Code != http.StatusOK || decode[registry.Principal](t, got).Name != "ci:x" {
+		if got := get(w.API(w.inner), "/api/v1/heads", authorization); got.Code != http.StatusOK || decode[storage.Principal](t, got).Name != "ci:x" {
 			t.Errorf("%d %s", got.Code, got.Body)
 		}
 	}
@@ -285,7 +286,7 @@ func FuzzAuthorization(f *testing.F) {
 		got := get(w.API(w.inner), "/api/v1/heads", authorization)
 		switch {
 		case got.Code == http.StatusUnauthorized:
-		case got.Code == http.StatusOK && decode[registry.Principal](t, got).Name == "token:ci" && holds(authorization, w.text, derived):
+		case got.Code == http.StatusOK && decode[storage.Principal](t, got).Name == "token:ci" && holds(authorization, w.text, derived):
 		default:
 			t.Fatalf("%q: %d %s", authorization, got.Code, got.Body)
 		}

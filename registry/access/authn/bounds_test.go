@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Refusals under /v2 have the form of the protocol, and all others are problems.
@@ -106,25 +107,25 @@ func TestTokensEndWithTheRules(t *testing.T) {
 	rules := "first"
 	w := setup(t, func(c *authn.Config) {
 		c.Rules = func() string { return rules }
-		c.Identify = func(context.Context, string) (registry.Principal, error) {
-			return registry.Principal{Name: "ci:x",
-				Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
+		c.Identify = func(context.Context, string) (storage.Principal, error) {
+			return storage.Principal{Name: "ci:x",
+				Grants: []storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}}}, nil
 		}
 	})
 	const repository = "staging/vision/digits"
 	ofIssuer, _ := w.ask(t, basic("ci", foreign), "repository:"+repository+":pull")
 	own, _ := w.ask(t, basic("me", w.text), "repository:"+repository+":pull")
 	for _, token := range []string{ofIssuer, own} {
-		if err := w.may(t, token, repository, registry.PermissionRead); err != nil {
+		if err := w.may(t, token, repository, storage.PermissionRead); err != nil {
 			t.Errorf("under the same rules: %v", err)
 		}
 	}
 	rules = "second"
-	if err := w.may(t, ofIssuer, repository, registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated ||
+	if err := w.may(t, ofIssuer, repository, storage.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated ||
 		!strings.Contains(err.Error(), "the access rules changed") {
 		t.Errorf("an issuer's bearer under other rules: error %v, want CodeUnauthenticated", err)
 	}
-	if err := w.may(t, own, repository, registry.PermissionRead); err != nil {
+	if err := w.may(t, own, repository, storage.PermissionRead); err != nil {
 		t.Errorf("a token of this service under other rules: %v", err)
 	}
 }

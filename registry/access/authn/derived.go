@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Service is the audience of the tokens for OCI clients, which request them by this name.
@@ -27,15 +28,15 @@ const algorithm = jose.HS256
 // claims are the claims of a token for an OCI client.
 type claims struct {
 	jwt.Claims
-	Token  string           `json:"tid,omitempty"`   // ID of the token that it was made for
-	Rules  string           `json:"rules,omitempty"` // the rules that applied when the issuer's token was accepted
-	Grants []registry.Grant `json:"grants,omitempty"`
-	Asked  []registry.Grant `json:"asked,omitempty"`
+	Token  string          `json:"tid,omitempty"`   // ID of the token that it was made for
+	Rules  string          `json:"rules,omitempty"` // the rules that applied when the issuer's token was accepted
+	Grants []storage.Grant `json:"grants,omitempty"`
+	Asked  []storage.Grant `json:"asked,omitempty"`
 }
 
 // derive makes a token for an OCI client. It grants what the principal may do of what was
 // requested.
-func (g *Authenticator) derive(who identity, asked []registry.Grant) (string, error) {
+func (g *Authenticator) derive(who identity, asked []storage.Grant) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: g.key},
 		(&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
@@ -88,7 +89,7 @@ func (g *Authenticator) verify(ctx context.Context, token *jwt.JSONWebToken) (id
 		}
 	}
 	return identity{
-		principal: registry.Principal{
+		principal: storage.Principal{
 			Name:   c.Subject,
 			Grants: c.Grants,
 		}, token: c.Token, rules: c.Rules, asked: c.Asked, derived: true,

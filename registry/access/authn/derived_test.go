@@ -16,6 +16,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ask gets a token as an OCI client does.
@@ -41,9 +43,9 @@ func (w *world) ask(t testing.TB, authorization string, scopes ...string) (strin
 }
 
 // may asks the registry's door for the bearer of a token.
-func (w *world) may(t testing.TB, token, repository string, permission registry.Permission) (err error) {
+func (w *world) may(t testing.TB, token, repository string, permission storage.Permission) (err error) {
 	t.Helper()
-	doors := access.Repositories{Environments: registry.Environments{Registry: "local", List: []registry.Environment{
+	doors := access.Repositories{Environments: policy.Environments{Registry: "local", List: []policy.Environment{
 		{Name: "staging"}, {Name: "prod", From: "staging", Require: []string{"signature"}}}}}
 	get(w.Registry(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		err = doors.Authorize(r.Context(), repository, permission)
@@ -58,31 +60,31 @@ func TestTokensOfClients(t *testing.T) {
 		"repository:staging/vision/digits:pull,push repository:prod/vision/digits:pull,push", "repository:staging/text/mood:push")
 	for _, c := range []struct {
 		repository string
-		permission registry.Permission
+		permission storage.Permission
 		code       registry.Code // empty: allowed
 	}{
-		{"", registry.PermissionRead, ""},
-		{"staging/vision/digits", registry.PermissionRead, ""},
-		{"staging/vision/digits", registry.PermissionPush, ""},
-		{"prod/vision/digits", registry.PermissionRead, ""},
-		{"prod/vision/digits", registry.PermissionPush, registry.CodeForbidden},                     // asked for and not granted
-		{"staging/text/mood", registry.PermissionPush, registry.CodeForbidden},                      // as above
-		{"staging/text/mood", registry.PermissionRead, registry.CodeUnauthenticated},                // not asked for
-		{"staging/vision/digits", registry.PermissionAdminister, registry.CodeUnauthenticated},      // as above
-		{"staging/vision/digits/sources", registry.PermissionRead, registry.CodeUnauthenticated},    // as above
-		{"staging/vision/digitsx", registry.PermissionRead, registry.CodeUnauthenticated},           // as above
-		{"staging/vision", registry.PermissionRead, registry.CodeUnauthenticated},                   // as above
-		{"elsewhere/vision/digits", registry.PermissionRead, registry.CodeUnauthenticated},          // as above
-		{"prod/vision/digits/sources/x", registry.PermissionPush, registry.CodeUnauthenticated},     // as above
-		{"staging/vision/digits", registry.PermissionPromote, registry.CodeUnauthenticated},         // cannot be asked for
-		{"staging/vision/digits", registry.Permission("unknown"), registry.CodeUnauthenticated},     // as above
-		{"staging/vision/digits", registry.PermissionVerify, registry.CodeUnauthenticated},          // as above
-		{"staging/vision/digits", registry.PermissionApprove, registry.CodeUnauthenticated},         // as above
-		{"staging/vision/letters", registry.PermissionPush, registry.CodeUnauthenticated},           // not asked for, would be granted
-		{"prod/vision/digits", registry.PermissionAdminister, registry.CodeUnauthenticated},         // not asked for
-		{"staging/vision/digits/sources", registry.PermissionPush, registry.CodeUnauthenticated},    // as above
-		{"staging/Vision/digits", registry.PermissionRead, registry.CodeUnauthenticated},            // as above
-		{"staging/vision/digits/../letters", registry.PermissionRead, registry.CodeUnauthenticated}, // as above
+		{"", storage.PermissionRead, ""},
+		{"staging/vision/digits", storage.PermissionRead, ""},
+		{"staging/vision/digits", storage.PermissionPush, ""},
+		{"prod/vision/digits", storage.PermissionRead, ""},
+		{"prod/vision/digits", storage.PermissionPush, registry.CodeForbidden},                     // asked for and not granted
+		{"staging/text/mood", storage.PermissionPush, registry.CodeForbidden},                      // as above
+		{"staging/text/mood", storage.PermissionRead, registry.CodeUnauthenticated},                // not asked for
+		{"staging/vision/digits", storage.PermissionAdminister, registry.CodeUnauthenticated},      // as above
+		{"staging/vision/digits/sources", storage.PermissionRead, registry.CodeUnauthenticated},    // as above
+		{"staging/vision/digitsx", storage.PermissionRead, registry.CodeUnauthenticated},           // as above
+		{"staging/vision", storage.PermissionRead, registry.CodeUnauthenticated},                   // as above
+		{"elsewhere/vision/digits", storage.PermissionRead, registry.CodeUnauthenticated},          // as above
+		{"prod/vision/digits/sources/x", storage.PermissionPush, registry.CodeUnauthenticated},     // as above
+		{"staging/vision/digits", storage.PermissionPromote, registry.CodeUnauthenticated},         // cannot be asked for
+		{"staging/vision/digits", storage.Permission("unknown"), registry.CodeUnauthenticated},     // as above
+		{"staging/vision/digits", storage.PermissionVerify, registry.CodeUnauthenticated},          // as above
+		{"staging/vision/digits", storage.PermissionApprove, registry.CodeUnauthenticated},         // as above
+		{"staging/vision/letters", storage.PermissionPush, registry.CodeUnauthenticated},           // not asked for, would be granted
+		{"prod/vision/digits", storage.PermissionAdminister, registry.CodeUnauthenticated},         // not asked for
+		{"staging/vision/digits/sources", storage.PermissionPush, registry.CodeUnauthenticated},    // as above
+		{"staging/Vision/digits", storage.PermissionRead, registry.CodeUnauthenticated},            // as above
+		{"staging/vision/digits/../letters", storage.PermissionRead, registry.CodeUnauthenticated}, // as above
 	} {
 		err := w.may(t, token, c.repository, c.permission)
 		if c.code == "" && err != nil || c.code != "" && registry.CodeOf(err) != c.code {
@@ -90,8 +92,8 @@ func TestTokensOfClients(t *testing.T) {
 		}
 	}
 	// The API takes it too, for no more than it was narrowed to.
-	if p := decode[registry.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token)); p.Name != "token:ci" ||
-		p.May(registry.PermissionRead, "prod", "text/mood") || !p.May(registry.PermissionRead, "prod", "vision/digits") {
+	if p := decode[storage.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token)); p.Name != "token:ci" ||
+		p.May(storage.PermissionRead, "prod", "text/mood") || !p.May(storage.PermissionRead, "prod", "vision/digits") {
 		t.Errorf("the API is asked by %+v", p)
 	}
 }
@@ -106,16 +108,16 @@ func TestTokenWithoutScope(t *testing.T) {
 		if token == "" {
 			t.Fatalf("%q: %d %s", scopes, got.Code, got.Body)
 		}
-		if err := w.may(t, token, "", registry.PermissionRead); err != nil {
+		if err := w.may(t, token, "", storage.PermissionRead); err != nil {
 			t.Errorf("%q: %v", scopes, err)
 		}
-		if err := w.may(t, token, "staging/vision/digits", registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated {
+		if err := w.may(t, token, "staging/vision/digits", storage.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated {
 			t.Errorf("%q: error %v", scopes, err)
 		}
 	}
 	star, _ := w.ask(t, "Bearer "+w.text, "repository:staging/vision/digits:*")
-	for permission, want := range map[registry.Permission]bool{registry.PermissionRead: true,
-		registry.PermissionPush: true, registry.PermissionAdminister: false} {
+	for permission, want := range map[storage.Permission]bool{storage.PermissionRead: true,
+		storage.PermissionPush: true, storage.PermissionAdminister: false} {
 		if err := w.may(t, star, "staging/vision/digits", permission); (err == nil) != want {
 			t.Errorf("%s: %v, want %t", permission, err, want)
 		}
@@ -171,11 +173,11 @@ func TestTokensOfClientsEnd(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
 			token, _ := w.ask(t, "Bearer "+w.text, "repository:staging/vision/digits:pull")
-			if err := w.may(t, token, "staging/vision/digits", registry.PermissionRead); err != nil {
+			if err := w.may(t, token, "staging/vision/digits", storage.PermissionRead); err != nil {
 				t.Fatal(err)
 			}
 			do(t, w)
-			err := w.may(t, token, "staging/vision/digits", registry.PermissionRead)
+			err := w.may(t, token, "staging/vision/digits", storage.PermissionRead)
 			if registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), says) {
 				t.Errorf("error %v, want %q", err, says)
 			}
@@ -189,10 +191,10 @@ func TestTokensOfClientsEnd(t *testing.T) {
 		}
 	})
 	w := setup(t)
-	_, short := w.mint(t, "short", noon.Add(time.Minute), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
+	_, short := w.mint(t, "short", noon.Add(time.Minute), storage.Grant{Permissions: storage.Permissions(), Environment: "**", Model: "**"})
 	token, _ := w.ask(t, "Bearer "+short, "repository:staging/vision/digits:pull")
 	w.at(noon.Add(time.Minute))
-	if err := w.may(t, token, "staging/vision/digits", registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated ||
+	if err := w.may(t, token, "staging/vision/digits", storage.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated ||
 		!strings.Contains(err.Error(), "token short expired") {
 		t.Errorf("after the token that it was got for: %v", err)
 	}
@@ -224,7 +226,7 @@ func (w *world) forge(t testing.TB, key []byte, alg jose.SignatureAlgorithm, edi
 	}
 	claims := map[string]any{
 		"iss": "mlpromote", "aud": "mlpromote", "sub": "token:ci", "iat": noon.Unix(), "nbf": noon.Unix(), "exp": noon.Add(time.Minute).Unix(),
-		"grants": []registry.Grant{{Permissions: []registry.Permission{"administer"}, Environment: "**", Model: "**"}},
+		"grants": []storage.Grant{{Permissions: []storage.Permission{"administer"}, Environment: "**", Model: "**"}},
 	}
 	if edit != nil {
 		edit(claims)
@@ -282,7 +284,7 @@ func TestForgedTokens(t *testing.T) {
 	// Nobody acts without a name.
 	var reached error
 	get(w.API(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		reached = access.Allow(r.Context(), registry.PermissionRead, "prod", "x")
+		reached = access.Allow(r.Context(), storage.PermissionRead, "prod", "x")
 	})), "/api/v1/heads", "Bearer "+w.forge(t, key, jose.HS256, without("sub")))
 	if registry.CodeOf(reached) != registry.CodeUnauthenticated {
 		t.Errorf("without a subject: %v", reached)
@@ -299,13 +301,13 @@ func TestChallenge(t *testing.T) {
 		gate       *world
 		request    *http.Request
 		repository string
-		permission registry.Permission
+		permission storage.Permission
 		want       string
 	}{
-		{w, request, "", registry.PermissionRead, `Bearer realm="http://10.0.0.1:5080/v2/token",service="mlpromote"`},
-		{w, secure, "a/b", registry.PermissionRead, `Bearer realm="https://10.0.0.1/v2/token",service="mlpromote",scope="repository:a/b:pull"`},
-		{external, request, "a/b", registry.PermissionPush, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="repository:a/b:pull,push"`},
-		{external, request, "a/b", registry.PermissionAdminister, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="repository:a/b:pull,delete"`},
+		{w, request, "", storage.PermissionRead, `Bearer realm="http://10.0.0.1:5080/v2/token",service="mlpromote"`},
+		{w, secure, "a/b", storage.PermissionRead, `Bearer realm="https://10.0.0.1/v2/token",service="mlpromote",scope="repository:a/b:pull"`},
+		{external, request, "a/b", storage.PermissionPush, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="repository:a/b:pull,push"`},
+		{external, request, "a/b", storage.PermissionAdminister, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="repository:a/b:pull,delete"`},
 	} {
 		if got := c.gate.Challenge(c.request, c.repository, c.permission); got != c.want {
 			t.Errorf("%s of %s: %s, want %s", c.permission, c.repository, got, c.want)
@@ -324,7 +326,7 @@ func FuzzScope(f *testing.F) {
 		f.Add(scope)
 	}
 	w := setup(f)
-	principal := decode[registry.Principal](f, get(w.API(w.inner), "/api/v1/heads", "Bearer "+w.text))
+	principal := decode[storage.Principal](f, get(w.API(w.inner), "/api/v1/heads", "Bearer "+w.text))
 	f.Fuzz(func(t *testing.T, scope string) {
 		token, got := w.ask(t, "Bearer "+w.text, scope)
 		if token == "" {
@@ -333,12 +335,12 @@ func FuzzScope(f *testing.F) {
 			}
 			return
 		}
-		narrowed := decode[registry.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token))
+		narrowed := decode[storage.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token))
 		for _, g := range narrowed.Grants {
 			if !registry.ValidRepository(g.Environment+"/"+g.Model) || g.Validate() != nil {
 				t.Fatalf("%q gives %+v", scope, g)
 			}
-			for _, p := range registry.Permissions() {
+			for _, p := range storage.Permissions() {
 				if narrowed.May(p, g.Environment, g.Model) && !principal.May(p, g.Environment, g.Model) {
 					t.Fatalf("%q gives %s of %s in %s, which the principal does not have", scope, p, g.Model, g.Environment)
 				}

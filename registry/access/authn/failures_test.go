@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // from sends a credential from an address.
@@ -41,7 +42,7 @@ func TestGuessesWait(t *testing.T) {
 		t.Run(guessed, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, func(c *authn.Config) { c.Failures = authn.Rate{PerSecond: 0.1, Burst: 5} })
-			_, right := w.mint(t, "right", noon.Add(time.Hour), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
+			_, right := w.mint(t, "right", noon.Add(time.Hour), storage.Grant{Permissions: storage.Permissions(), Environment: "**", Model: "**"})
 			api := w.API(w.inner)
 			if got := from(api, guesser, "/api/v1/heads", "Bearer "+w.text); got.Code != http.StatusOK {
 				t.Fatal(got.Code)
@@ -99,7 +100,7 @@ func TestFaultsAreNoGuesses(t *testing.T) {
 
 // counting counts what is written.
 type counting struct {
-	registry.Tokens
+	storage.Tokens
 	written atomic.Int64
 	fails   bool
 }
@@ -121,7 +122,7 @@ func TestLastUse(t *testing.T) {
 		tokens = &counting{Tokens: c.Tokens}
 		c.Tokens = tokens
 	})
-	id, text := w.mint(t, "used", noon.Add(24*time.Hour), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
+	id, text := w.mint(t, "used", noon.Add(24*time.Hour), storage.Grant{Permissions: storage.Permissions(), Environment: "**", Model: "**"})
 	used := func(want time.Time, writes int64) {
 		t.Helper()
 		token, err := w.db.FindToken(t.Context(), id)

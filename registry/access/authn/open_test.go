@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Open access admits everybody. Once there is a token, it requires one.
@@ -25,8 +26,8 @@ func TestOpenGateCloses(t *testing.T) {
 	for what, h := range handlers {
 		for _, authorization := range []string{"", "Bearer rubbish"} { // a client may have a credential for another service
 			got := get(h, "/v2/", authorization)
-			if p := decode[registry.Principal](t, got); got.Code != http.StatusOK ||
-				p.Name != "anonymous" || !p.May(registry.PermissionAdminister, "prod", "x") {
+			if p := decode[storage.Principal](t, got); got.Code != http.StatusOK ||
+				p.Name != "anonymous" || !p.May(storage.PermissionAdminister, "prod", "x") {
 				t.Errorf("%s, open to %q: got %d %+v, want anonymous", what, authorization, got.Code, p)
 			}
 		}
@@ -37,17 +38,17 @@ func TestOpenGateCloses(t *testing.T) {
 	}
 
 	_, text := w.mint(t, "first", noon.Add(time.Hour),
-		registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"})
+		storage.Grant{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"})
 	if got := get(handlers["API"], "/api/v1/heads", ""); got.Code != http.StatusUnauthorized {
 		t.Errorf("API with a first token: got %d %s, want 401", got.Code, got.Body)
 	}
 	get(w.Registry(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if err := access.Allow(r.Context(), registry.PermissionRead, "prod", "x"); registry.CodeOf(err) != registry.CodeUnauthenticated {
+		if err := access.Allow(r.Context(), storage.PermissionRead, "prod", "x"); registry.CodeOf(err) != registry.CodeUnauthenticated {
 			t.Errorf("registry with a first token: error %v, want CodeUnauthenticated", err)
 		}
 	})), "/v2/", "")
 	for what, h := range handlers {
-		if p := decode[registry.Principal](t, get(h, "/v2/", "Bearer "+text)); p.Name != "token:first" {
+		if p := decode[storage.Principal](t, get(h, "/v2/", "Bearer "+text)); p.Name != "token:first" {
 			t.Errorf("%s with the first token: got %+v", what, p)
 		}
 	}
@@ -57,9 +58,9 @@ func TestOpenGateCloses(t *testing.T) {
 }
 
 // unreachable is a database that does not answer.
-type unreachable struct{ registry.Tokens }
+type unreachable struct{ storage.Tokens }
 
-func (unreachable) ListTokens(context.Context) ([]registry.Token, error) {
+func (unreachable) ListTokens(context.Context) ([]storage.Token, error) {
 	return nil, registry.Errorf(registry.CodeUnavailable, "database /srv/secret is locked")
 }
 
@@ -74,25 +75,25 @@ func TestOpenGateWithoutDatabase(t *testing.T) {
 // A request that was let in is asked about again while its answer lasts.
 func TestStillAdmitted(t *testing.T) {
 	t.Parallel()
-	read := registry.Grant{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}
+	read := storage.Grant{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}
 	for name, c := range map[string]struct {
 		known  bool // the token of the request is there when it is let in; else access is open
 		send   bool // the request has it
-		change func(t *testing.T, w *world, token registry.Token) error
+		change func(t *testing.T, w *world, token storage.Token) error
 		want   registry.Code
 	}{
-		"nothing happens": {true, true, func(*testing.T, *world, registry.Token) error { return nil }, ""},
-		"its token is revoked": {true, true, func(t *testing.T, w *world, token registry.Token) error {
+		"nothing happens": {true, true, func(*testing.T, *world, storage.Token) error { return nil }, ""},
+		"its token is revoked": {true, true, func(t *testing.T, w *world, token storage.Token) error {
 			return w.db.RevokeToken(t.Context(), token.ID, noon)
 		}, registry.CodeUnauthenticated},
-		"its token runs out": {true, true, func(_ *testing.T, w *world, _ registry.Token) error {
+		"its token runs out": {true, true, func(_ *testing.T, w *world, _ storage.Token) error {
 			w.at(noon.Add(2 * time.Hour))
 			return nil
 		}, registry.CodeUnauthenticated},
-		"open access ends": {false, false, func(t *testing.T, w *world, token registry.Token) error {
+		"open access ends": {false, false, func(t *testing.T, w *world, token storage.Token) error {
 			return w.db.CreateToken(t.Context(), token)
 		}, registry.CodeUnauthenticated},
-		"open access ends, and its token may less than everybody could": {false, true, func(t *testing.T, w *world, token registry.Token) error {
+		"open access ends, and its token may less than everybody could": {false, true, func(t *testing.T, w *world, token storage.Token) error {
 			return w.db.CreateToken(t.Context(), token)
 		}, registry.CodeUnauthenticated},
 	} {
@@ -103,7 +104,7 @@ func TestStillAdmitted(t *testing.T) {
 				c.Tokens, c.Open = tokens, access.NewOpen(tokens, func() bool { return false })
 			})
 			w.db = tokens
-			token, text, err := access.Mint("first", []registry.Grant{read}, noon, noon.Add(time.Hour))
+			token, text, err := access.Mint("first", []storage.Grant{read}, noon, noon.Add(time.Hour))
 			if err == nil && c.known {
 				err = tokens.CreateToken(t.Context(), token)
 			}

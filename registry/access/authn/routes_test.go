@@ -17,21 +17,24 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/distribution"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // house is a whole service, with a release that was promoted to prod.
 type house struct {
 	*world
 	registrytest.Registry
-	release registry.Release
+	release artifact.Release
 	handler http.Handler
 }
 
@@ -42,9 +45,9 @@ func newHouse(t *testing.T) *house {
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, h.db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		RestrictionBundles: mem.NewTable[registry.RestrictionBundle](), TrustBundles: mem.NewTable[registry.TrustBundleDocument](),
+		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), TrustBundles: mem.NewTable[storage.TrustBundleDocument](),
 		ReadKey:        func(string) ([]byte, error) { return []byte("PEM"), nil },
-		KeptCheckpoint: func(context.Context, int64) (registry.KeptCheckpoint, error) { return registry.KeptCheckpoint{}, nil },
+		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) { return trust.KeptCheckpoint{}, nil },
 		Environments:   registrytest.Chain(), Catalog: h.db, Records: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
@@ -54,17 +57,17 @@ func newHouse(t *testing.T) *house {
 	h.release = h.Promoted(t, registrytest.Build{})
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: h.db.History, Preview: access.Preview(service.Remember(svc, h.db, 1<<20), svc.Environments),
-		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Nodes:    access.GuardNodes(service.NodeReports{Table: mem.NewTable[registry.NodeReport](), Inspector: svc, Clock: h.db, Life: time.Hour}),
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db, Tokens: h.db, Clock: h.db,
+		NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](),
+		Nodes:    access.GuardNodes(service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: svc, Clock: h.db, Life: time.Hour}),
+		Webhooks: mem.NewTable[storage.Webhook](), Deliveries: mem.NewTable[storage.Delivery](), Idempotency: h.db, Tokens: h.db, Clock: h.db,
 		CheckWebhookURL: func(string) error { return nil }, Stop: ended(),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	permissions := map[distribution.Action]registry.Permission{
-		distribution.Pull: registry.PermissionRead, distribution.Push: registry.PermissionPush, distribution.Delete: registry.PermissionAdminister,
+	permissions := map[distribution.Action]storage.Permission{
+		distribution.Pull: storage.PermissionRead, distribution.Push: storage.PermissionPush, distribution.Delete: storage.PermissionAdminister,
 	}
 	doors := access.Repositories{Environments: registrytest.Chain()}
 	endpoint, err := distribution.New(distribution.Config{
@@ -90,7 +93,7 @@ func newHouse(t *testing.T) *house {
 type caller struct {
 	name          string
 	authorization string
-	grants        []registry.Grant
+	grants        []storage.Grant
 	unknown       bool
 }
 
@@ -98,18 +101,18 @@ type caller struct {
 // for another environment, or another model; and all those whom nobody knows.
 func (h *house) callers(t *testing.T) []caller {
 	var all []caller
-	for _, permission := range registry.Permissions() {
+	for _, permission := range storage.Permissions() {
 		for _, at := range [][2]string{
 			{"staging", registrytest.Model}, {"prod", registrytest.Model}, {"**", registrytest.Model}, {"*", "vision/*"}, {"**", "**"},
 			{"lab", registrytest.Model}, {"**", "vision/letters"}, {"**", "vision/digits/**"}, {"**", "digits"},
 		} {
-			grant := registry.Grant{Permissions: []registry.Permission{permission}, Environment: at[0], Model: at[1]}
+			grant := storage.Grant{Permissions: []storage.Permission{permission}, Environment: at[0], Model: at[1]}
 			_, text := h.mint(t, fmt.Sprintf("t%d", len(all)), noon.Add(time.Hour), grant)
-			all = append(all, caller{fmt.Sprintf("%s of %s in %s", permission, at[1], at[0]), "Bearer " + text, []registry.Grant{grant}, false})
+			all = append(all, caller{fmt.Sprintf("%s of %s in %s", permission, at[1], at[0]), "Bearer " + text, []storage.Grant{grant}, false})
 		}
 	}
-	everything := registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"}
-	expired, _, err := access.Mint("expired", []registry.Grant{everything}, noon.Add(-2*time.Hour), noon.Add(-time.Hour))
+	everything := storage.Grant{Permissions: storage.Permissions(), Environment: "**", Model: "**"}
+	expired, _, err := access.Mint("expired", []storage.Grant{everything}, noon.Add(-2*time.Hour), noon.Add(-time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +132,8 @@ func (h *house) callers(t *testing.T) []caller {
 }
 
 // may reports whether the caller has a permission in an environment; in none, anywhere.
-func (c caller) may(permission registry.Permission, environment string) bool {
-	p := registry.Principal{Grants: c.grants}
+func (c caller) may(permission storage.Permission, environment string) bool {
+	p := storage.Principal{Grants: c.grants}
 	switch {
 	case permission == "":
 		return true
@@ -155,7 +158,7 @@ func (c caller) may(permission registry.Permission, environment string) bool {
 type row struct {
 	query       string
 	body        any
-	permission  registry.Permission
+	permission  storage.Permission
 	environment string
 }
 
@@ -173,98 +176,98 @@ const (
 // fails the test.
 func (h *house) expected(t *testing.T) map[string][]row {
 	const (
-		read       = registry.PermissionRead
-		push       = registry.PermissionPush
-		verify     = registry.PermissionVerify
-		approve    = registry.PermissionApprove
-		promote    = registry.PermissionPromote
-		administer = registry.PermissionAdminister
+		read       = storage.PermissionRead
+		push       = storage.PermissionPush
+		verify     = storage.PermissionVerify
+		approve    = storage.PermissionApprove
+		promote    = storage.PermissionPromote
+		administer = storage.PermissionAdminister
 	)
 	engine := h.release.Engines[0].Digest
-	attach := func(predicateType, environment string, permission registry.Permission) row {
-		role, _ := registry.RoleFor(predicateType)
+	attach := func(predicateType, environment string, permission storage.Permission) row {
+		role, _ := evidence.RoleFor(predicateType)
 		bundle := h.Bundle(t, string(role), predicateType, struct{}{}, engine)
-		return row{body: registry.Attachment{Environment: environment, Release: h.release.Digest, Subject: engine, Bundle: bundle},
+		return row{body: api.Attachment{Environment: environment, Release: h.release.Digest, Subject: engine, Bundle: bundle},
 			permission: permission, environment: environment}
 	}
 	inProd := "?environment=prod"
 	oneInProd := inProd + "&digest=" + string(engine)
 	described := registrytest.Node("v3")
 	anywhere, everywhere := row{permission: read}, row{permission: administer, environment: all}
-	ofModel := func(operation string) string { return wire.ModelsPath + "{model}/" + operation }
+	ofModel := func(operation string) string { return api.ModelsPath + "{model}/" + operation }
 	return map[string][]row{
-		"GET " + wire.OpenAPIPath:              {anywhere},
-		"GET " + wire.EnvironmentsPath:         {{}},
-		"GET " + wire.HeadsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.ModelListPath:            {anywhere},
-		"GET " + wire.TargetsPath:              {anywhere},
-		"GET " + wire.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.VerificationPath:         {anywhere},
-		"GET " + wire.CheckpointPath:           {anywhere},
-		"GET " + wire.CheckpointsPath:          {anywhere},
-		"GET " + wire.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
-		"GET " + wire.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
-		"POST " + wire.TrustBundlePath:         {{"", api.TrustBundle{Bundle: []byte("{}")}, administer, all}},
-		"GET " + wire.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
-		"POST " + wire.RestrictionsPath:        {{"", api.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
-		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + wire.PromotionsPath + "{seq}": {anywhere},
-		"GET " + ofModel(wire.OpResolve): {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"},
+		"GET " + api.OpenAPIPath:              {anywhere},
+		"GET " + api.EnvironmentsPath:         {{}},
+		"GET " + api.HeadsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + api.ModelListPath:            {anywhere},
+		"GET " + api.TargetsPath:              {anywhere},
+		"GET " + api.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + api.VerificationPath:         {anywhere},
+		"GET " + api.CheckpointPath:           {anywhere},
+		"GET " + api.CheckpointsPath:          {anywhere},
+		"GET " + api.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
+		"GET " + api.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
+		"POST " + api.TrustBundlePath:         {{"", api.TrustBundle{Bundle: []byte("{}")}, administer, all}},
+		"GET " + api.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
+		"POST " + api.RestrictionsPath:        {{"", api.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
+		"GET " + api.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + api.PromotionsPath + "{seq}": {anywhere},
+		"GET " + ofModel(api.OpResolve): {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"},
 			{"?environment=staging&arch=amd64", nil, read, "staging"}},
-		"POST " + ofModel(wire.OpResolve):       {{"", api.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
-		"GET " + ofModel(wire.OpReleases):       {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
-		"GET " + ofModel(wire.OpEngines):        {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpEngine):         {{oneInProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpComparison):     {{"?from=" + string(h.release.Digest) + "&to=" + string(h.release.Digest), nil, read, eitherEnd}},
-		"GET " + ofModel(wire.OpEvidence):       {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpQuarantines):    {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpBundle):         {{oneInProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpPromotionCheck): {{inProd + "&digest=" + string(h.release.Digest), nil, read, bothEnds}},
-		"GET " + ofModel(wire.OpPromotions):     {{inProd, nil, read, "prod"}},
-		"POST " + ofModel(wire.OpPublications):  {{"", registry.Publication{Release: h.release.Digest}, push, "staging"}},
-		"POST " + ofModel(wire.OpEvidence): {
-			attach(registry.PredicateSign, "staging", push), attach(registry.PredicateProvenance, "prod", push),
-			attach(registry.PredicateParity, "staging", verify), attach(registry.PredicatePerformance, "prod", verify),
-			attach(registry.PredicateTestResult, "prod", verify),
-			attach(registry.PredicateApproval, "staging", approve), attach(registry.PredicateQuarantine, "prod", approve),
-			attach(registry.PredicateVSA, "prod", promote),
+		"POST " + ofModel(api.OpResolve):       {{"", api.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
+		"GET " + ofModel(api.OpReleases):       {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(api.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
+		"GET " + ofModel(api.OpEngines):        {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(api.OpEngine):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(api.OpComparison):     {{"?from=" + string(h.release.Digest) + "&to=" + string(h.release.Digest), nil, read, eitherEnd}},
+		"GET " + ofModel(api.OpEvidence):       {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(api.OpQuarantines):    {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(api.OpBundle):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(api.OpPromotionCheck): {{inProd + "&digest=" + string(h.release.Digest), nil, read, bothEnds}},
+		"GET " + ofModel(api.OpPromotions):     {{inProd, nil, read, "prod"}},
+		"POST " + ofModel(api.OpPublications):  {{"", api.Publication{Release: h.release.Digest}, push, "staging"}},
+		"POST " + ofModel(api.OpEvidence): {
+			attach(evidence.PredicateSign, "staging", push), attach(evidence.PredicateProvenance, "prod", push),
+			attach(evidence.PredicateParity, "staging", verify), attach(evidence.PredicatePerformance, "prod", verify),
+			attach(evidence.PredicateTestResult, "prod", verify),
+			attach(evidence.PredicateApproval, "staging", approve), attach(evidence.PredicateQuarantine, "prod", approve),
+			attach(evidence.PredicateVSA, "prod", promote),
 		},
-		"POST " + ofModel(wire.OpAttestations): {
-			{"", registry.AttestRequest{Kind: registry.AttestQuarantine, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
-			{"", registry.AttestRequest{Kind: registry.AttestApproval, Environment: "prod", Release: h.release.Digest, Comment: "x"}, registry.PermissionAttest, "prod"},
+		"POST " + ofModel(api.OpAttestations): {
+			{"", evidence.AttestRequest{Kind: evidence.AttestQuarantine, Environment: "prod", Release: h.release.Digest, Comment: "x"}, storage.PermissionAttest, "prod"},
+			{"", evidence.AttestRequest{Kind: evidence.AttestApproval, Environment: "prod", Release: h.release.Digest, Comment: "x"}, storage.PermissionAttest, "prod"},
 		},
-		"POST " + ofModel(wire.OpPromotions): {
-			{"", registry.PromoteRequest{}, promote, "prod"}, {"", registry.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
-		"POST " + ofModel(wire.OpRollbacks): {{"", registry.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
-			{"", registry.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
-		"POST " + ofModel(wire.OpHolds):            {{"", api.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
-		"POST " + ofModel(wire.OpAcceptances):      {{"", api.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
-		"POST " + ofModel(wire.OpHoldReleases):     {{"", registry.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
-		"GET " + wire.OperationsPath:               {everywhere},
-		"GET " + wire.ConfigurationPath:            {everywhere},
-		"POST " + wire.ConfigurationPath:           {everywhere},
-		"GET " + wire.NodeTypesPath:                {anywhere},
-		"GET " + wire.NodeTypesPath + "/{name}":    {anywhere},
-		"PUT " + wire.NodeTypesPath + "/{name}":    {everywhere},
-		"DELETE " + wire.NodeTypesPath + "/{name}": {everywhere},
-		"GET " + wire.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}, {inProd + "&silent=true&model=" + registrytest.Model, nil, read, "prod"}},
-		"POST " + wire.NodeReportsPath: {
+		"POST " + ofModel(api.OpPromotions): {
+			{"", api.PromoteRequest{}, promote, "prod"}, {"", api.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
+		"POST " + ofModel(api.OpRollbacks): {{"", api.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
+			{"", api.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
+		"POST " + ofModel(api.OpHolds):            {{"", api.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"POST " + ofModel(api.OpAcceptances):      {{"", api.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
+		"POST " + ofModel(api.OpHoldReleases):     {{"", api.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"GET " + api.OperationsPath:               {everywhere},
+		"GET " + api.ConfigurationPath:            {everywhere},
+		"POST " + api.ConfigurationPath:           {everywhere},
+		"GET " + api.NodeTypesPath:                {anywhere},
+		"GET " + api.NodeTypesPath + "/{name}":    {anywhere},
+		"PUT " + api.NodeTypesPath + "/{name}":    {everywhere},
+		"DELETE " + api.NodeTypesPath + "/{name}": {everywhere},
+		"GET " + api.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}, {inProd + "&silent=true&model=" + registrytest.Model, nil, read, "prod"}},
+		"POST " + api.NodeReportsPath: {
 			{"", api.NodeReport{Node: "n", Environment: "prod", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "prod"},
 			{"", api.NodeReport{Node: "n", Environment: "staging", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "staging"}},
-		"GET " + wire.RuntimesPath:                {anywhere},
-		"GET " + wire.RuntimesPath + "/{name}":    {anywhere},
-		"PUT " + wire.RuntimesPath + "/{name}":    {everywhere},
-		"DELETE " + wire.RuntimesPath + "/{name}": {everywhere},
-		"GET " + wire.WebhooksPath:                {everywhere},
-		"POST " + wire.WebhooksPath:               {everywhere},
-		"GET " + wire.WebhooksPath + "/{id}":      {everywhere},
-		"PUT " + wire.WebhooksPath + "/{id}":      {everywhere},
-		"DELETE " + wire.WebhooksPath + "/{id}":   {everywhere},
-		"GET " + wire.TokensPath:                  {everywhere},
-		"POST " + wire.TokensPath:                 {everywhere},
-		"GET " + wire.TokensPath + "/{id}":        {everywhere},
-		"DELETE " + wire.TokensPath + "/{id}":     {everywhere},
+		"GET " + api.RuntimesPath:                {anywhere},
+		"GET " + api.RuntimesPath + "/{name}":    {anywhere},
+		"PUT " + api.RuntimesPath + "/{name}":    {everywhere},
+		"DELETE " + api.RuntimesPath + "/{name}": {everywhere},
+		"GET " + api.WebhooksPath:                {everywhere},
+		"POST " + api.WebhooksPath:               {everywhere},
+		"GET " + api.WebhooksPath + "/{id}":      {everywhere},
+		"PUT " + api.WebhooksPath + "/{id}":      {everywhere},
+		"DELETE " + api.WebhooksPath + "/{id}":   {everywhere},
+		"GET " + api.TokensPath:                  {everywhere},
+		"POST " + api.TokensPath:                 {everywhere},
+		"GET " + api.TokensPath + "/{id}":        {everywhere},
+		"DELETE " + api.TokensPath + "/{id}":     {everywhere},
 	}
 }
 
@@ -345,7 +348,7 @@ func refused(t *testing.T, got *httptest.ResponseRecorder) (registry.Code, strin
 		}
 		return "", got.Body.String()
 	}
-	problem := decode[wire.Problem](t, got)
+	problem := decode[api.Problem](t, got)
 	return problem.Code, problem.Detail
 }
 
@@ -355,7 +358,7 @@ func TestEveryEndpointAsks(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	callers := h.callers(t)
-	actions := map[string]registry.Permission{ // a second time, since the first is what is tested
+	actions := map[string]storage.Permission{ // a second time, since the first is what is tested
 		"GET /v2/": "", "HEAD /v2/": "",
 		"GET blobs/{digest}": "read", "HEAD blobs/{digest}": "read", "DELETE blobs/{digest}": "administer",
 		"POST blobs/uploads/": "push", "GET blobs/uploads/{id}": "push", "PATCH blobs/uploads/{id}": "push", "PUT blobs/uploads/{id}": "push", "DELETE blobs/uploads/{id}": "push",
@@ -381,9 +384,9 @@ func TestEveryEndpointAsks(t *testing.T) {
 }
 
 func (h *house) wantEndpoint(t *testing.T, name string, got *httptest.ResponseRecorder,
-	c caller, permission registry.Permission, environment string) {
+	c caller, permission storage.Permission, environment string) {
 	t.Helper()
-	allowed := c.may(permission, environment) && (permission == "" || permission == registry.PermissionRead || environment == "staging")
+	allowed := c.may(permission, environment) && (permission == "" || permission == storage.PermissionRead || environment == "staging")
 	switch {
 	case c.unknown:
 		challenge := got.Header().Get("WWW-Authenticate")

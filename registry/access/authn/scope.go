@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // maxScopes limits the scopes of one token request.
@@ -16,8 +17,8 @@ const maxScopes = 100
 // the protocol requires. Errors: CodeInvalid.
 //
 // Source: https://distribution.github.io/distribution/spec/auth/scope/.
-func scopes(values []string) ([]registry.Grant, error) {
-	var asked []registry.Grant
+func scopes(values []string) ([]storage.Grant, error) {
+	var asked []storage.Grant
 	n := 0
 	for _, value := range values {
 		for scope := range strings.SplitSeq(value, " ") {
@@ -39,19 +40,19 @@ func scopes(values []string) ([]registry.Grant, error) {
 	return asked, nil
 }
 
-func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
+func parseScope(scope string) (grant storage.Grant, ok bool, err error) {
 	kind, rest, _ := strings.Cut(scope, ":")
 	last := strings.LastIndexByte(rest, ':')
 	if kind == "" || last < 0 {
-		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid,
+		return storage.Grant{}, false, registry.Errorf(registry.CodeInvalid,
 			"scope %.300q: want repository:NAME:ACTION[,ACTION]", scope)
 	}
 	name, actions := rest[:last], rest[last+1:]
 	if kind, _, _ = strings.Cut(kind, "("); kind != "repository" {
-		return registry.Grant{}, false, nil
+		return storage.Grant{}, false, nil
 	}
 	if !registry.ValidRepository(name) {
-		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid,
+		return storage.Grant{}, false, registry.Errorf(registry.CodeInvalid,
 			"scope %.300q: %.300q is not a repository name", scope, name)
 	}
 	grant.Environment, grant.Model, _ = strings.Cut(name, "/")
@@ -67,14 +68,14 @@ func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
 }
 
 // narrow returns the part of the requested grants that a principal has.
-func narrow(p registry.Principal, asked []registry.Grant) []registry.Grant {
-	var granted []registry.Grant
+func narrow(p storage.Principal, asked []storage.Grant) []storage.Grant {
+	var granted []storage.Grant
 	for _, g := range asked {
-		left := slices.DeleteFunc(slices.Clone(g.Permissions), func(permission registry.Permission) bool {
+		left := slices.DeleteFunc(slices.Clone(g.Permissions), func(permission storage.Permission) bool {
 			return !p.May(permission, g.Environment, g.Model)
 		})
 		if len(left) > 0 {
-			granted = append(granted, registry.Grant{Permissions: left, Environment: g.Environment, Model: g.Model})
+			granted = append(granted, storage.Grant{Permissions: left, Environment: g.Environment, Model: g.Model})
 		}
 	}
 	return granted

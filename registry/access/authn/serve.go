@@ -9,7 +9,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/internal/wire"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // TokenPath is where OCI clients request tokens.
@@ -19,16 +20,16 @@ const TokenPath = "/v2/token"
 
 // Challenge returns the WWW-Authenticate header that tells an OCI client where to get a token
 // and for which scope. An empty repository requests a token without a scope.
-func (g *Authenticator) Challenge(r *http.Request, repository string, permission registry.Permission) string {
+func (g *Authenticator) Challenge(r *http.Request, repository string, permission storage.Permission) string {
 	challenge := `Bearer realm="` + g.Base(r) + TokenPath + `",service="` + Service + `"`
 	if repository == "" {
 		return challenge
 	}
 	actions := access.ActionPull
 	switch permission {
-	case registry.PermissionPush: // clients check what exists before they push
+	case storage.PermissionPush: // clients check what exists before they push
 		actions += "," + access.ActionPush
-	case registry.PermissionAdminister:
+	case storage.PermissionAdminister:
 		actions += "," + access.ActionDelete
 	}
 	return challenge + `,scope="repository:` + repository + ":" + actions + `"`
@@ -80,7 +81,7 @@ func (g *Authenticator) serveToken(w http.ResponseWriter, r *http.Request) {
 	case registry.CodeInvalid:
 		refuse(w, http.StatusBadRequest, "UNSUPPORTED", err.Error())
 	case registry.CodeUnavailable:
-		w.Header().Set("Retry-After", wire.RetryAfter)
+		w.Header().Set("Retry-After", api.RetryAfter)
 		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry is unavailable; try again later")
 	default:
 		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; see the log of the registry")

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // SessionLife is the lifetime of a session. A session that a token opened also ends with the token, at
@@ -72,16 +73,16 @@ func (g *Authenticator) hasSession(r *http.Request) bool {
 
 // session returns the session of a request. Errors: CodeUnauthenticated if it has ended; others if it
 // could not be looked up.
-func (g *Authenticator) session(r *http.Request) (registry.Session, error) {
+func (g *Authenticator) session(r *http.Request) (storage.Session, error) {
 	cookie, err := r.Cookie(g.cookieName(r))
 	if err != nil {
-		return registry.Session{}, registry.Errorf(registry.CodeUnauthenticated, "you are not signed in")
+		return storage.Session{}, registry.Errorf(registry.CodeUnauthenticated, "you are not signed in")
 	}
 	return access.RedeemSession(r.Context(), g.Sessions, cookie.Value, g.Now())
 }
 
 // bySession returns what the bearer of a session may do now.
-func (g *Authenticator) bySession(ctx context.Context, s registry.Session) (identity, error) {
+func (g *Authenticator) bySession(ctx context.Context, s storage.Session) (identity, error) {
 	if s.Token == "" {
 		rules := g.Rules()
 		p, err := g.ByClaims(ctx, s.Issuer, s.Claims)
@@ -120,7 +121,7 @@ func (g *Authenticator) SignIn(w http.ResponseWriter, r *http.Request, token str
 	if err != nil {
 		return err
 	}
-	s := registry.Session{Owner: "token " + t.ID, Token: t.ID, Created: now, Expires: now.Add(SessionLife)}
+	s := storage.Session{Owner: "token " + t.ID, Token: t.ID, Created: now, Expires: now.Add(SessionLife)}
 	if !t.Expires.IsZero() && t.Expires.Before(s.Expires) {
 		s.Expires = t.Expires
 	}
@@ -145,13 +146,13 @@ func (g *Authenticator) SignInAt(w http.ResponseWriter, r *http.Request, issuer,
 		return err
 	}
 	now := g.Now()
-	return g.open(w, r, registry.Session{
+	return g.open(w, r, storage.Session{
 		Owner: "oidc " + issuer + "#" + subject, Issuer: issuer, Claims: claims, Created: now, Expires: now.Add(SessionLife),
 	}, p.Name)
 }
 
 // open stores a new session and gives it to the browser.
-func (g *Authenticator) open(w http.ResponseWriter, r *http.Request, s registry.Session, name string) error {
+func (g *Authenticator) open(w http.ResponseWriter, r *http.Request, s storage.Session, name string) error {
 	if g.Sessions == nil {
 		return registry.Errorf(registry.CodeInvalid, "this service has no sessions")
 	}

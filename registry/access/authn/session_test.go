@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const site = "Sec-Fetch-Site"
@@ -21,19 +22,19 @@ func withSessions(t *testing.T, edits ...func(*authn.Config)) *world {
 	t.Helper()
 	var w *world
 	w = setup(t, append([]func(*authn.Config){func(c *authn.Config) {
-		c.Sessions = c.Tokens.(registry.Sessions)
-		c.ByClaims = func(_ context.Context, issuer string, claims []byte) (registry.Principal, error) {
+		c.Sessions = c.Tokens.(storage.Sessions)
+		c.ByClaims = func(_ context.Context, issuer string, claims []byte) (storage.Principal, error) {
 			if issuer != "https://id.example.com" || string(claims) != `{"sub":"jane"}` {
-				return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "no rule lets them in")
+				return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "no rule lets them in")
 			}
-			return registry.Principal{Name: "jane", Grants: w.grants()}, nil
+			return storage.Principal{Name: "jane", Grants: w.grants()}, nil
 		}
 	}}, edits...)...)
 	return w
 }
 
-func (w *world) grants() []registry.Grant {
-	return []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}
+func (w *world) grants() []storage.Grant {
+	return []storage.Grant{{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "**", Model: "**"}}
 }
 
 // asked is a request of a browser with its cookies. site is what it says of the page that sent it.
@@ -65,7 +66,7 @@ func (w *world) signIn(t *testing.T, token string, cookies ...*http.Cookie) *htt
 // who is the principal that a page sees, or the code of its refusal.
 func (w *world) who(r *http.Request) (name string, code registry.Code) {
 	w.Pages(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		p, _ := registry.PrincipalOf(r.Context())
+		p, _ := storage.PrincipalOf(r.Context())
 		if name = p.Name; access.RefusalOf(r.Context()) != nil {
 			name, code = "", registry.CodeOf(access.RefusalOf(r.Context()))
 		}
@@ -165,7 +166,7 @@ func TestSessionsOfOtherSites(t *testing.T) {
 			}
 			recorder = httptest.NewRecorder()
 			w.Registry(w.inner).ServeHTTP(recorder, r)
-			if p := decode[registry.Principal](t, recorder); p.Name != "" {
+			if p := decode[storage.Principal](t, recorder); p.Name != "" {
 				t.Errorf("the OCI endpoint sees %q, want nobody: it has no sessions", p.Name)
 			}
 		})
@@ -324,15 +325,15 @@ func TestSignInAt(t *testing.T) {
 
 // lost are sessions in a database that stopped to answer some calls.
 type lost struct {
-	registry.Sessions
+	storage.Sessions
 	find, end, create bool
 }
 
 var errLost = errors.New("the database does not answer")
 
-func (l *lost) FindSession(ctx context.Context, id string) (registry.Session, error) {
+func (l *lost) FindSession(ctx context.Context, id string) (storage.Session, error) {
 	if l.find {
-		return registry.Session{}, errLost
+		return storage.Session{}, errLost
 	}
 	return l.Sessions.FindSession(ctx, id)
 }
@@ -351,7 +352,7 @@ func (l *lost) EndSessions(ctx context.Context, owner string) (int, error) {
 	return l.Sessions.EndSessions(ctx, owner)
 }
 
-func (l *lost) CreateSession(ctx context.Context, s registry.Session) error {
+func (l *lost) CreateSession(ctx context.Context, s storage.Session) error {
 	if l.create {
 		return errLost
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -24,7 +24,7 @@ type uses struct {
 
 // due reports whether the use of a token must be recorded now. Of concurrent callers only one
 // gets true.
-func (u *uses) due(t registry.Token, now time.Time) bool {
+func (u *uses) due(t storage.Token, now time.Time) bool {
 	if now.Sub(t.LastUsed) < usesEvery {
 		return false
 	}
@@ -38,7 +38,7 @@ func (u *uses) due(t registry.Token, now time.Time) bool {
 }
 
 // used records the use of a token. A failure is only logged.
-func (g *Authenticator) used(ctx context.Context, t registry.Token, now time.Time) {
+func (g *Authenticator) used(ctx context.Context, t storage.Token, now time.Time) {
 	if !g.uses.due(t, now) {
 		return
 	}

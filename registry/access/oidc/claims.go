@@ -8,6 +8,9 @@ import (
 	"unicode"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // claims are the claims of a verified token.
@@ -56,28 +59,28 @@ func (c claims) text(name string) string {
 // that a pull request started, although its token can have the ref of the branch.
 func (r Rule) fits(issuer string, c claims) bool {
 	for claim, pattern := range r.Match {
-		if !slices.ContainsFunc(c.texts(claim), func(text string) bool { return registry.MatchPattern(pattern, text) }) {
+		if !slices.ContainsFunc(c.texts(claim), func(text string) bool { return storage.MatchPattern(pattern, text) }) {
 			return false
 		}
 	}
-	return len(r.Match) > 0 && registry.AllowsProposedJob(issuer, r.Match, c.text)
+	return len(r.Match) > 0 && policy.AllowsProposedJob(issuer, r.Match, c.text)
 }
 
 // principal returns the principal with the claims, with the grants of all matching rules.
 // Errors: CodeUnauthenticated if no rule matches.
-func (t *trusted) principal(c claims) (registry.Principal, error) {
+func (t *trusted) principal(c claims) (storage.Principal, error) {
 	name, err := t.name(c)
 	if err != nil {
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	}
-	p := registry.Principal{Name: name, Person: t.person(name, c)}
+	p := storage.Principal{Name: name, Person: t.person(name, c)}
 	for _, r := range t.Rules {
 		if r.fits(t.URL, c) {
 			p.Grants = append(p.Grants, r.Grants...)
 		}
 	}
 	if len(p.Grants) == 0 {
-		return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+		return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
 			"%s has a valid token of %s, but no rule in access.yaml matches it", name, t.URL)
 	}
 	return p, nil
@@ -117,12 +120,12 @@ var personClaims = []string{"sub", "name", "preferred_username", "email"}
 
 // person returns who the token is of: its subject, with the name that the issuer gives it. It is zero for a
 // subject that cannot be shown.
-func (t *trusted) person(principal string, c claims) registry.Person {
+func (t *trusted) person(principal string, c claims) evidence.Person {
 	subject := c.texts("sub")
 	if len(subject) != 1 {
-		return registry.Person{}
+		return evidence.Person{}
 	}
-	p := registry.Person{Principal: principal, Issuer: t.URL, Subject: subject[0]}
+	p := evidence.Person{Principal: principal, Issuer: t.URL, Subject: subject[0]}
 	for _, claim := range personClaims[1:] {
 		texts := c.texts(claim)
 		if len(texts) != 1 || texts[0] == "" {
@@ -134,7 +137,7 @@ func (t *trusted) person(principal string, c claims) registry.Person {
 		}
 	}
 	if p.Validate() != nil {
-		return registry.Person{}
+		return evidence.Person{}
 	}
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -36,7 +37,7 @@ type Issuer struct {
 // Rule gives grants to callers with matching claims. All matching rules apply.
 type Rule struct {
 	Match  map[string]string // pattern by claim; all must match
-	Grants []registry.Grant
+	Grants []storage.Grant
 }
 
 // file is access.yaml.
@@ -204,9 +205,9 @@ func (p parser) rules(written issuer) []Rule {
 		}
 		read := Rule{Match: r.Match}
 		for j, g := range r.Grants {
-			grant := registry.Grant{Environment: g.Environment, Model: g.Model}
+			grant := storage.Grant{Environment: g.Environment, Model: g.Model}
 			for _, name := range g.Allow {
-				grant.Permissions = append(grant.Permissions, registry.Permission(name))
+				grant.Permissions = append(grant.Permissions, storage.Permission(name))
 			}
 			if err := grant.Validate(); err != nil {
 				p.at("rules", i, "grants", j).Problemf("%s", err)
@@ -251,7 +252,7 @@ func (p parser) checkMatch(i int, issuer string, match map[string]string) {
 		p.at("rules", i, "match").Problemf("match is empty: it would admit every user of the issuer")
 	}
 	for claim, pattern := range match {
-		if !registry.ValidPattern(pattern) {
+		if !storage.ValidPattern(pattern) {
 			p.at("rules", i, "match", claim).
 				Problemf("%s %q: want a text, with * for a part between slashes and a final /** for all below", claim, pattern)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const good = `issuers:
@@ -39,12 +40,12 @@ func TestParse(t *testing.T) {
 	want := oidc.Issuer{
 		URL: "https://token.actions.githubusercontent.com", Audience: "https://registry.example.com", Principal: "github:{repository}@{ref}",
 		Rules: []oidc.Rule{
-			{Match: map[string]string{"repository": "acme/vision", "ref": "refs/heads/main"}, Grants: []registry.Grant{
-				{Permissions: []registry.Permission{"read", "push"}, Environment: "staging", Model: "vision/**"},
-				{Permissions: []registry.Permission{"read"}, Environment: "prod", Model: "vision/**"},
+			{Match: map[string]string{"repository": "acme/vision", "ref": "refs/heads/main"}, Grants: []storage.Grant{
+				{Permissions: []storage.Permission{"read", "push"}, Environment: "staging", Model: "vision/**"},
+				{Permissions: []storage.Permission{"read"}, Environment: "prod", Model: "vision/**"},
 			}},
-			{Match: map[string]string{"repository_owner": "acme", "environment": "production"}, Grants: []registry.Grant{
-				{Permissions: []registry.Permission{"promote"}, Environment: "prod", Model: "**"}}},
+			{Match: map[string]string{"repository_owner": "acme", "environment": "production"}, Grants: []storage.Grant{
+				{Permissions: []storage.Permission{"promote"}, Environment: "prod", Model: "**"}}},
 		},
 	}
 	if diff := cmp.Diff(want, c.Issuers[0]); diff != "" || len(c.Issuers) != 2 {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Facts describes the permissions in plain sentences, one fact per line, so that configurations
@@ -45,7 +45,7 @@ func (r Rule) match() string {
 	return strings.Join(all, ", ")
 }
 
-func permissions(g registry.Grant) string {
+func permissions(g storage.Grant) string {
 	var names []string
 	for _, p := range g.Permissions {
 		names = append(names, string(p))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -29,7 +29,7 @@ var errUnknownKey = errors.New("failed to verify the signature with the keys of 
 type keys struct {
 	issuer string
 	client *http.Client
-	now    registry.Clock
+	now    storage.Clock
 	failed func(context.Context, error) // is called when a request fails
 
 	mu      sync.Mutex

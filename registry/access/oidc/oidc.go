@@ -16,6 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ClockSkew is the tolerated difference between the clocks of an issuer and this service.
@@ -54,7 +55,7 @@ type Identifier struct {
 
 // New returns an Identifier. It makes no requests. A nil clock means time.Now; a nil logger
 // discards the failures of requests to issuers.
-func New(c Config, now registry.Clock, logger *slog.Logger) *Identifier {
+func New(c Config, now storage.Clock, logger *slog.Logger) *Identifier {
 	if now == nil {
 		now = time.Now
 	}
@@ -79,14 +80,14 @@ func New(c Config, now registry.Clock, logger *slog.Logger) *Identifier {
 
 // Identify returns the principal of a token. Errors: CodeUnauthenticated if the token is not
 // accepted; CodeUnavailable if the keys of its issuer cannot be fetched.
-func (i *Identifier) Identify(ctx context.Context, token string) (registry.Principal, error) {
+func (i *Identifier) Identify(ctx context.Context, token string) (storage.Principal, error) {
 	issuer, err := i.issuerOf(token)
 	if err != nil {
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	}
 	claims, err := issuer.verify(ctx, token)
 	if err != nil {
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	}
 	return issuer.principal(claims)
 }
@@ -134,7 +135,7 @@ func (i *Identifier) issuerOf(token string) (*trusted, error) {
 // trusted is an Issuer with its keys.
 type trusted struct {
 	Issuer
-	now       registry.Clock
+	now       storage.Clock
 	keys      *keys
 	endpoints endpoints
 }

@@ -26,6 +26,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -140,23 +141,23 @@ func TestIdentify(t *testing.T) {
 	i := newIssuer(t, "    principal: \"ci:{sub}/{repository}\"\n")
 	for name, c := range map[string]struct {
 		claims map[string]any
-		may    []registry.Permission
+		may    []storage.Permission
 		says   string // of a refusal
 	}{
-		"a job":             {map[string]any{"repository": "acme/vision", "ref": "refs/heads/feature/x"}, []registry.Permission{"push"}, ""},
-		"a protected job":   {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "ref_protected": "true"}, []registry.Permission{"push", "promote"}, ""},
-		"true is \"true\"":  {map[string]any{"repository": "acme/vision", "ref_protected": true}, []registry.Permission{"promote"}, ""},
-		"one of the groups": {map[string]any{"repository": "x", "groups": []string{"all", "ml-team"}}, []registry.Permission{"approve"}, ""},
-		"a service account": {map[string]any{"repository": "x", "sub": "system:serviceaccount:serving:node"}, []registry.Permission{"read"}, ""},
+		"a job":             {map[string]any{"repository": "acme/vision", "ref": "refs/heads/feature/x"}, []storage.Permission{"push"}, ""},
+		"a protected job":   {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "ref_protected": "true"}, []storage.Permission{"push", "promote"}, ""},
+		"true is \"true\"":  {map[string]any{"repository": "acme/vision", "ref_protected": true}, []storage.Permission{"promote"}, ""},
+		"one of the groups": {map[string]any{"repository": "x", "groups": []string{"all", "ml-team"}}, []storage.Permission{"approve"}, ""},
+		"a service account": {map[string]any{"repository": "x", "sub": "system:serviceaccount:serving:node"}, []storage.Permission{"read"}, ""},
 		"another account":   {map[string]any{"repository": "x", "sub": "system:serviceaccount:default:node"}, nil, "no rule in access.yaml matches it"},
 		"a pull request's job with the ref of its base": {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "pull_request_target"}, nil, "no rule in access.yaml matches it"},
 		"a job that follows one":                        {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run"}, nil, "no rule in access.yaml matches it"},
 		"a job after a comment":                         {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "ref_protected": "true", "event_name": "issue_comment"}, nil, "no rule in access.yaml matches it"},
 		"a merge request":                               {map[string]any{"repository": "acme/vision", "ref_protected": "true", "pipeline_source": "merge_request_event"}, nil, "no rule in access.yaml matches it"},
-		"a job after a push":                            {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "push"}, []registry.Permission{"push"}, ""},
-		"a rule that names no branch":                   {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run", "groups": "ml-team"}, []registry.Permission{"approve"}, ""},
-		"a rule that names the trigger":                 {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run", "job": "comment"}, []registry.Permission{"read"}, ""},
-		"a rule with an environment":                    {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "pull_request_target", "environment": "review"}, []registry.Permission{"verify"}, ""},
+		"a job after a push":                            {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "push"}, []storage.Permission{"push"}, ""},
+		"a rule that names no branch":                   {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run", "groups": "ml-team"}, []storage.Permission{"approve"}, ""},
+		"a rule that names the trigger":                 {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "workflow_run", "job": "comment"}, []storage.Permission{"read"}, ""},
+		"a rule with an environment":                    {map[string]any{"repository": "acme/vision", "ref": "refs/heads/main", "event_name": "pull_request_target", "environment": "review"}, []storage.Permission{"verify"}, ""},
 		"another owner":                                 {map[string]any{"repository": "mallory/vision", "ref": "refs/heads/main"}, nil, "no rule in access.yaml matches it"},
 		"below the owner":                               {map[string]any{"repository": "acme/vision/x", "ref": "refs/heads/main"}, nil, "no rule in access.yaml matches it"},
 		"a tag":                                         {map[string]any{"repository": "acme/vision", "ref": "refs/tags/v1"}, nil, "no rule in access.yaml matches it"},
@@ -184,7 +185,7 @@ func TestIdentify(t *testing.T) {
 		if err != nil || p.Name != "ci:"+sub+"/"+repository {
 			t.Errorf("%s: %+v, error %v", name, p, err)
 		}
-		for _, permission := range registry.Permissions() {
+		for _, permission := range storage.Permissions() {
 			want := false
 			for _, may := range c.may {
 				want = want || may == permission
@@ -473,7 +474,7 @@ func TestIssuerOfAnotherCA(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t, "")
 	c := oidc.Config{Issuers: []oidc.Issuer{{URL: i.server.URL, Audience: "registry", Rules: []oidc.Rule{{
-		Match: map[string]string{"sub": "job"}, Grants: []registry.Grant{{Permissions: []registry.Permission{"read"}, Environment: "**", Model: "**"}}}}}}}
+		Match: map[string]string{"sub": "job"}, Grants: []storage.Grant{{Permissions: []storage.Permission{"read"}, Environment: "**", Model: "**"}}}}}}}
 	_, err := oidc.New(c, nil, nil).Identify(t.Context(), i.token(t, i.key, nil))
 	if registry.CodeOf(err) != registry.CodeUnavailable || i.asked.Load() != 0 {
 		t.Errorf("error %v, want CodeUnavailable", err)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // SignIn lets people sign in at an issuer with a browser.
@@ -111,24 +112,24 @@ func (i *Identifier) Finish(ctx context.Context, v Visit, redirect string, answe
 		return SignedIn{}, err
 	}
 	claims, err := json.Marshal(t.used(c))
-	if len(claims) > registry.MaxClaims {
+	if len(claims) > storage.MaxClaims {
 		err = registry.Errorf(registry.CodeUnauthenticated,
-			"the claims of %s have %d bytes: want at most %d; let the issuer send fewer groups", t.URL, len(claims), registry.MaxClaims)
+			"the claims of %s have %d bytes: want at most %d; let the issuer send fewer groups", t.URL, len(claims), storage.MaxClaims)
 	}
 	return SignedIn{Issuer: t.URL, Subject: subject[0], Claims: claims}, err
 }
 
 // ByClaims returns the principal of claims that [Identifier.Finish] returned, by the rules of now. Errors:
 // CodeUnauthenticated if no rule lets them in, or people no longer sign in at the issuer.
-func (i *Identifier) ByClaims(issuer string, text []byte) (registry.Principal, error) {
+func (i *Identifier) ByClaims(issuer string, text []byte) (storage.Principal, error) {
 	t, ok := i.issuers[issuer]
 	if !ok || t.SignIn == nil {
-		return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+		return storage.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
 			"people do not sign in at %.200q any more: sign in again", issuer)
 	}
 	var c claims
 	if err := json.Unmarshal(text, &c); err != nil {
-		return registry.Principal{}, registry.Errorf(registry.CodeInternal, "claims of a session: %w", err)
+		return storage.Principal{}, registry.Errorf(registry.CodeInternal, "claims of a session: %w", err)
 	}
 	return t.principal(c)
 }

@@ -22,6 +22,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/access/signin/signintest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const callback = "https://models.example/signin/with/corp/callback"
@@ -105,7 +106,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("kept are %s, error %v, want sub, name and groups", who.Claims, err)
 	}
 	p, err := c.ByClaims(who.Issuer, who.Claims)
-	if err != nil || p.Person.Name != "Jane Doe" || !p.May(registry.PermissionPromote, "prod", "m") || p.MayAnywhere(registry.PermissionRead) {
+	if err != nil || p.Person.Name != "Jane Doe" || !p.May(storage.PermissionPromote, "prod", "m") || p.MayAnywhere(storage.PermissionRead) {
 		t.Errorf("got %+v and error %v, want somebody who may promote to prod", p, err)
 	}
 	if _, err := c.Finish(t.Context(), v, callback, answer); !registry.HasCode(err, registry.CodeUnauthenticated) {

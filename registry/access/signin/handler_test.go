@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/access/signin"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestByToken(t *testing.T) {
@@ -285,10 +286,10 @@ func TestLocal(t *testing.T) {
 }
 
 // damaged are tokens in a database that cannot be read.
-type damaged struct{ registry.Tokens }
+type damaged struct{ storage.Tokens }
 
-func (damaged) FindToken(context.Context, string) (registry.Token, error) {
-	return registry.Token{}, registry.Errorf(registry.CodeInternal, "the database is damaged")
+func (damaged) FindToken(context.Context, string) (storage.Token, error) {
+	return storage.Token{}, registry.Errorf(registry.CodeInternal, "the database is damaged")
 }
 
 // What an operator has to see to is logged as an error, and what a person did wrong is not.

@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/signin"
 	"mlpromote.dev/mlpromote/registry/access/signin/signintest"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // world is a service at which people sign in, with a page at / that says who they are.
@@ -49,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.authn, err = authn.New(t.Context(), authn.Config{
 		Tokens: w.db, Secrets: w.db, Sessions: w.db, Failures: authn.Rate{PerSecond: 0.01, Burst: 3},
-		ByClaims: func(_ context.Context, issuer string, claims []byte) (registry.Principal, error) {
+		ByClaims: func(_ context.Context, issuer string, claims []byte) (storage.Principal, error) {
 			return w.now().ByClaims(issuer, claims)
 		},
 	})
@@ -64,8 +65,8 @@ func newWorld(t *testing.T) *world {
 	mux.Handle("/signin/", door)
 	mux.Handle("/signout", door)
 	says := http.HandlerFunc(func(a http.ResponseWriter, r *http.Request) {
-		p, ok := registry.PrincipalOf(r.Context())
-		if err := access.Allow(r.Context(), registry.PermissionPromote, "prod", "m"); !ok && err == nil {
+		p, ok := storage.PrincipalOf(r.Context())
+		if err := access.Allow(r.Context(), storage.PermissionPromote, "prod", "m"); !ok && err == nil {
 			t.Error("somebody unknown may promote")
 		} else if err != nil {
 			http.Error(a, err.Error(), registry.CodeOf(err).HTTPStatus())
@@ -110,10 +111,10 @@ func (w *world) trust(t *testing.T, rules string) {
 }
 
 // token makes a token of the service that may promote.
-func (w *world) token(t *testing.T, name string, expires time.Time) (registry.Token, string) {
+func (w *world) token(t *testing.T, name string, expires time.Time) (storage.Token, string) {
 	t.Helper()
-	k, text, err := access.Mint(name, []registry.Grant{
-		{Permissions: []registry.Permission{registry.PermissionPromote}, Environment: "prod", Model: "**"}}, time.Now(), expires)
+	k, text, err := access.Mint(name, []storage.Grant{
+		{Permissions: []storage.Permission{storage.PermissionPromote}, Environment: "prod", Model: "**"}}, time.Now(), expires)
 	if err == nil {
 		err = w.db.CreateToken(t.Context(), k)
 	}

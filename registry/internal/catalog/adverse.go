@@ -6,9 +6,11 @@ import (
 	"unicode/utf8"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// AdverseRows are the rows of [registry.AdverseEvidences].
+// AdverseRows are the rows of [evidence.AdverseEvidences].
 type AdverseRows interface {
 	PutDocument(ctx context.Context, kind, name, body string) error
 	GetDocument(ctx context.Context, kind, name string) (string, error)
@@ -17,19 +19,19 @@ type AdverseRows interface {
 }
 
 // AdverseTable is the table of adverse evidence.
-func AdverseTable(d Documents) registry.Table[registry.AdverseEvidence] {
-	return table[registry.AdverseEvidence]{d, adverseKind}
+func AdverseTable(d Documents) registry.Table[evidence.AdverseEvidence] {
+	return table[evidence.AdverseEvidence]{d, adverseKind}
 }
 
 // adversePage is how many rows are in memory at a time. A row may have megabytes.
 const adversePage = 4
 
 // Adverse lists rows without their bytes. It counts them first, so that it reads no rows of others: mostly there are none.
-func Adverse(ctx context.Context, d AdverseRows, model string, subject registry.Digest) ([]registry.AdverseEvidence, error) {
-	prefix := registry.AdversePrefix(model, subject)
-	var all []registry.AdverseEvidence
+func Adverse(ctx context.Context, d AdverseRows, model string, subject registry.Digest) ([]evidence.AdverseEvidence, error) {
+	prefix := evidence.AdversePrefix(model, subject)
+	var all []evidence.AdverseEvidence
 	for after := prefix; ; {
-		left, err := d.CountDocuments(ctx, adverseKind, after, prefix+string(utf8.MaxRune), registry.MaxPage)
+		left, err := d.CountDocuments(ctx, adverseKind, after, prefix+string(utf8.MaxRune), storage.MaxPage)
 		if err != nil || left == 0 {
 			return all, err
 		}
@@ -52,10 +54,10 @@ func Adverse(ctx context.Context, d AdverseRows, model string, subject registry.
 }
 
 // AdverseRow returns a whole row.
-func AdverseRow(ctx context.Context, d AdverseRows, name string) (registry.AdverseEvidence, error) {
+func AdverseRow(ctx context.Context, d AdverseRows, name string) (evidence.AdverseEvidence, error) {
 	body, err := d.GetDocument(ctx, adverseKind, name)
 	if err != nil {
-		return registry.AdverseEvidence{}, err
+		return evidence.AdverseEvidence{}, err
 	}
 	a, err := adverseRow(name, body)
 	if err == nil {
@@ -64,7 +66,7 @@ func AdverseRow(ctx context.Context, d AdverseRows, name string) (registry.Adver
 	return a, err
 }
 
-func adverseRow(name, body string) (a registry.AdverseEvidence, err error) {
+func adverseRow(name, body string) (a evidence.AdverseEvidence, err error) {
 	if err := json.Unmarshal([]byte(body), &a); err != nil || a.Name() != name {
 		return a, registry.Errorf(registry.CodeDigest, "%s %s: its row in the catalog was changed", adverseKind, name)
 	}
@@ -72,14 +74,14 @@ func adverseRow(name, body string) (a registry.AdverseEvidence, err error) {
 }
 
 // CountAdverse counts the rows of a's caller.
-func CountAdverse(ctx context.Context, d AdverseRows, a registry.AdverseEvidence) (int, error) {
-	return d.CountDocuments(ctx, adverseKind, a.Prefix(), a.Prefix()+string(utf8.MaxRune), registry.MaxPage)
+func CountAdverse(ctx context.Context, d AdverseRows, a evidence.AdverseEvidence) (int, error) {
+	return d.CountDocuments(ctx, adverseKind, a.Prefix(), a.Prefix()+string(utf8.MaxRune), storage.MaxPage)
 }
 
 // KeepAdverse writes a row.
 func KeepAdverse(ctx context.Context, d interface {
 	PutDocument(ctx context.Context, kind, name, body string) error
-}, a registry.AdverseEvidence,
+}, a evidence.AdverseEvidence,
 ) error {
 	body, err := json.Marshal(a)
 	if err != nil {

@@ -8,38 +8,41 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Tx is what [Decide] reads in the transaction of the change. The results must stay valid until
 // the commit.
 type Tx interface {
 	// Last returns the newest event, or the zero Event.
-	Last(ctx context.Context) (registry.Event, error)
+	Last(ctx context.Context) (history.Event, error)
 	// ModelState returns the state of a model in an environment.
-	ModelState(ctx context.Context, environment, model string) (registry.ModelState, error)
+	ModelState(ctx context.Context, environment, model string) (history.ModelState, error)
 	// Since lists the events of a model after a sequence number, in all environments.
-	Since(ctx context.Context, model string, after int64) ([]registry.Event, error)
+	Since(ctx context.Context, model string, after int64) ([]history.Event, error)
 	// Tag returns the digest that a tag names, or "".
 	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
 	// Recorded reports whether a manifest is recorded, and unmarks it.
-	Recorded(ctx context.Context, m registry.ManifestPlace) (bool, error)
+	Recorded(ctx context.Context, m storage.ManifestPlace) (bool, error)
 }
 
 // Outcome is what a change writes atomically.
 type Outcome struct {
-	Event     registry.Event // chained
-	Head      *registry.Head // nil: unchanged
-	Adds      []registry.RepositoryManifest
-	Keeps     []registry.AdverseEvidence
-	Tags      []registry.TagMove      // in this order
-	Agreed    *registry.Configuration // parts to replace; nil: unchanged
-	EndIntent bool                    // the one for the event's release
-	Restricts bool                    // count one more restriction
+	Event     history.Event // chained
+	Head      *history.Head // nil: unchanged
+	Adds      []storage.RepositoryManifest
+	Keeps     []evidence.AdverseEvidence
+	Tags      []storage.TagMove      // in this order
+	Agreed    *history.Configuration // parts to replace; nil: unchanged
+	EndIntent bool                   // the one for the event's release
+	Restricts bool                   // count one more restriction
 }
 
 // Decide returns what a change writes, or why it is refused. Errors: those of
-// [registry.Catalog.Apply].
-func Decide(ctx context.Context, tx Tx, c registry.Change) (Outcome, error) {
+// [storage.Catalog.Apply].
+func Decide(ctx context.Context, tx Tx, c storage.Change) (Outcome, error) {
 	last, err := tx.Last(ctx)
 	if err != nil {
 		return Outcome{}, err
@@ -61,7 +64,7 @@ func Decide(ctx context.Context, tx Tx, c registry.Change) (Outcome, error) {
 }
 
 // checkNeeds checks that the needed manifests are recorded.
-func checkNeeds(ctx context.Context, tx Tx, needs []registry.ManifestPlace) error {
+func checkNeeds(ctx context.Context, tx Tx, needs []storage.ManifestPlace) error {
 	for _, m := range needs {
 		recorded, err := tx.Recorded(ctx, m)
 		if err != nil {
@@ -84,7 +87,7 @@ func checkNeeds(ctx context.Context, tx Tx, needs []registry.ManifestPlace) erro
 
 // rest checks the basis of the change and sets its effect on the head and on the agreed
 // configuration.
-func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
+func (o *Outcome) rest(ctx context.Context, tx Tx, c storage.Change) error {
 	now, err := tx.ModelState(ctx, o.Event.Environment, o.Event.Model)
 	if err != nil {
 		return err
@@ -115,7 +118,7 @@ func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
 }
 
 // moved returns the head after the change.
-func moved(event registry.Event, c registry.Change, before registry.Head) (*registry.Head, error) {
+func moved(event history.Event, c storage.Change, before history.Head) (*history.Head, error) {
 	switch {
 	case event.Release == "":
 		return nil, registry.Errorf(registry.CodeInvalid,
@@ -124,7 +127,7 @@ func moved(event registry.Event, c registry.Change, before registry.Head) (*regi
 		return nil, registry.Errorf(registry.CodeInvalid,
 			"head of %s in %s: the change has no basis", event.Model, event.Environment)
 	}
-	head := registry.Head{
+	head := history.Head{
 		Environment: event.Environment, Model: event.Model, Release: event.Release, Version: event.Version,
 		Since: event.Time, Hold: c.Move.Hold,
 	}
@@ -137,7 +140,7 @@ func moved(event registry.Event, c registry.Change, before registry.Head) (*regi
 type tagKey struct{ repository, tag string }
 
 // checkTags checks the moves in order, each as if the earlier ones had been applied.
-func checkTags(ctx context.Context, tx Tx, moves []registry.TagMove) error {
+func checkTags(ctx context.Context, tx Tx, moves []storage.TagMove) error {
 	made := make(map[tagKey]registry.Digest)
 	for _, m := range moves {
 		key := tagKey{m.Repository, m.Tag}
@@ -157,7 +160,7 @@ func checkTags(ctx context.Context, tx Tx, moves []registry.TagMove) error {
 }
 
 // TagTaken returns the error for an immutable tag that names another digest.
-func TagTaken(m registry.TagMove, have registry.Digest) error {
+func TagTaken(m storage.TagMove, have registry.Digest) error {
 	return registry.Lastingf(registry.CodeConflict, "tag %s in %s: names %s and cannot move to %s: choose a new version",
 		m.Tag, m.Repository, have, m.Digest)
 }

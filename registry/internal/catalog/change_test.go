@@ -11,14 +11,17 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 var errBroken = errors.New("the database does not answer")
 
 // database is a transaction on rows that a test sets. Calls are counted; one of them can fail.
 type database struct {
-	head  registry.Head
+	head  history.Head
 	tags  map[string]registry.Digest // by repository and tag
 	calls []string
 	fails int // number of the call that fails, from 1; 0: none
@@ -33,13 +36,13 @@ func (d *database) call(name string) error {
 
 func (d *database) LastBody(context.Context) (string, error) { return "", d.call("LastBody") }
 
-func (d *database) HeadRow(context.Context, string, string) (registry.Head, error) {
+func (d *database) HeadRow(context.Context, string, string) (history.Head, error) {
 	return d.head, d.call("HeadRow")
 }
 
 func (d *database) CounterGet(context.Context, string) (int64, error) { return 0, d.call("CounterGet") }
 
-func (d *database) ConfigurationParts(context.Context) ([]registry.ConfigurationPart, error) {
+func (d *database) ConfigurationParts(context.Context) ([]history.ConfigurationPart, error) {
 	return nil, d.call("ConfigurationParts")
 }
 
@@ -57,13 +60,13 @@ func (d *database) Tag(_ context.Context, repository, tag string) (registry.Dige
 	return d.tags[repository+":"+tag], d.call("Tag")
 }
 
-func (d *database) UnmarkManifest(context.Context, registry.ManifestPlace) (int64, error) {
+func (d *database) UnmarkManifest(context.Context, storage.ManifestPlace) (int64, error) {
 	return 1, d.call("UnmarkManifest")
 }
 
-func (d *database) SetHead(context.Context, registry.Head) error { return d.call("SetHead") }
+func (d *database) SetHead(context.Context, history.Head) error { return d.call("SetHead") }
 
-func (d *database) PutManifest(context.Context, string, registry.Manifest) error {
+func (d *database) PutManifest(context.Context, string, storage.Manifest) error {
 	return d.call("PutManifest")
 }
 
@@ -71,7 +74,7 @@ func (d *database) PutDocument(context.Context, string, string, string) error {
 	return d.call("PutDocument")
 }
 
-func (d *database) MoveTag(context.Context, registry.TagMove) error { return d.call("MoveTag") }
+func (d *database) MoveTag(context.Context, storage.TagMove) error { return d.call("MoveTag") }
 
 func (d *database) EndIntent(context.Context, string, string, registry.Digest) error {
 	return d.call("EndIntent")
@@ -81,27 +84,27 @@ func (d *database) AddToCounter(context.Context, string, int64) error { return d
 
 func (d *database) AppendEvent(context.Context, int64, string) error { return d.call("AppendEvent") }
 
-func (d *database) SetConfigurationPart(context.Context, registry.ConfigurationPart) error {
+func (d *database) SetConfigurationPart(context.Context, history.ConfigurationPart) error {
 	return d.call("SetConfigurationPart")
 }
 
 // publication is a change that sets a head, and everything else that a change can set.
-func publication() registry.Change {
+func publication() storage.Change {
 	release := digest.FromString("release")
-	move := registry.TagMove{Repository: "prod/digits", Tag: "1.0.0", Digest: release, Immutable: true}
-	return registry.Change{
-		Event:         registry.Event{Time: time.Unix(1, 0), Kind: registry.EventPromote, Environment: "prod", Model: "digits", Version: "1.0.0", Release: release},
-		DecisionBasis: &registry.DecisionBasis{ModelState: registry.ModelState{Environment: "prod", Model: "digits"}}, Move: &registry.HeadMove{},
-		Adds:      []registry.RepositoryManifest{{Repository: "prod/digits"}},
-		Needs:     []registry.ManifestPlace{{Repository: "prod/digits", Digest: release}},
-		Tags:      []registry.TagMove{move, {Repository: "prod/digits", Tag: "current", Digest: release}},
+	move := storage.TagMove{Repository: "prod/digits", Tag: "1.0.0", Digest: release, Immutable: true}
+	return storage.Change{
+		Event:         history.Event{Time: time.Unix(1, 0), Kind: history.EventPromote, Environment: "prod", Model: "digits", Version: "1.0.0", Release: release},
+		DecisionBasis: &history.DecisionBasis{ModelState: history.ModelState{Environment: "prod", Model: "digits"}}, Move: &storage.HeadMove{},
+		Adds:      []storage.RepositoryManifest{{Repository: "prod/digits"}},
+		Needs:     []storage.ManifestPlace{{Repository: "prod/digits", Digest: release}},
+		Tags:      []storage.TagMove{move, {Repository: "prod/digits", Tag: "current", Digest: release}},
 		EndIntent: true,
-		Configure: &registry.ConfigurationMove{To: registry.Configuration{Environments: digest.FromString("environments.yaml")}},
+		Configure: &history.ConfigurationMove{To: history.Configuration{Environments: digest.FromString("environments.yaml")}},
 	}
 }
 
 // apply decides a change and writes it.
-func (d *database) apply(ctx context.Context, c registry.Change) (catalog.Outcome, error) {
+func (d *database) apply(ctx context.Context, c storage.Change) (catalog.Outcome, error) {
 	o, err := catalog.Decide(ctx, catalog.Reader{Rows: d}, c)
 	if err != nil {
 		return o, err
@@ -114,10 +117,10 @@ func (d *database) apply(ctx context.Context, c registry.Change) (catalog.Outcom
 func TestChangesFailWithTheirDatabase(t *testing.T) {
 	t.Parallel()
 	restriction := publication()
-	restriction.Event.Kind = registry.EventRestrict
+	restriction.Event.Kind = history.EventRestrict
 	adverse := publication()
-	adverse.Keeps = []registry.AdverseEvidence{{Environment: "prod", Model: "digits"}}
-	for name, change := range map[string]registry.Change{"a publication": publication(), "a restriction": restriction, "adverse evidence": adverse} {
+	adverse.Keeps = []evidence.AdverseEvidence{{Environment: "prod", Model: "digits"}}
+	for name, change := range map[string]storage.Change{"a publication": publication(), "a restriction": restriction, "adverse evidence": adverse} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := new(database)
@@ -142,26 +145,26 @@ func TestDecideRefuses(t *testing.T) {
 	t.Parallel()
 	other := digest.FromString("other")
 	for name, c := range map[string]struct {
-		change   func(*registry.Change)
+		change   func(*storage.Change)
 		database *database
 		code     registry.Code // empty: it is made
 	}{
-		"a new version":           {func(*registry.Change) {}, new(database), ""},
-		"the same version again":  {func(*registry.Change) {}, &database{tags: map[string]registry.Digest{"prod/digits:1.0.0": digest.FromString("release")}}, ""},
-		"a version that is taken": {func(*registry.Change) {}, &database{tags: map[string]registry.Digest{"prod/digits:1.0.0": other}}, registry.CodeConflict},
-		"a tag that may move":     {func(*registry.Change) {}, &database{tags: map[string]registry.Digest{"prod/digits:current": other}}, ""},
-		"two versions in one change": {func(c *registry.Change) {
-			c.Tags = append(c.Tags, registry.TagMove{Repository: "prod/digits", Tag: "1.0.0", Digest: other, Immutable: true})
+		"a new version":           {func(*storage.Change) {}, new(database), ""},
+		"the same version again":  {func(*storage.Change) {}, &database{tags: map[string]registry.Digest{"prod/digits:1.0.0": digest.FromString("release")}}, ""},
+		"a version that is taken": {func(*storage.Change) {}, &database{tags: map[string]registry.Digest{"prod/digits:1.0.0": other}}, registry.CodeConflict},
+		"a tag that may move":     {func(*storage.Change) {}, &database{tags: map[string]registry.Digest{"prod/digits:current": other}}, ""},
+		"two versions in one change": {func(c *storage.Change) {
+			c.Tags = append(c.Tags, storage.TagMove{Repository: "prod/digits", Tag: "1.0.0", Digest: other, Immutable: true})
 		}, new(database), registry.CodeConflict},
-		"a head without a basis":     {func(c *registry.Change) { c.DecisionBasis = nil }, new(database), registry.CodeInvalid},
-		"a head without a release":   {func(c *registry.Change) { c.Event.Release = "" }, new(database), registry.CodeInvalid},
-		"another configuration":      {func(c *registry.Change) { c.Configure.Expect.Environments = other }, new(database), registry.CodeConflict},
-		"a decision that is too old": {func(c *registry.Change) { c.DecisionBasis.Until = c.Event.Time }, new(database), registry.CodeConflict},
-		"an acceptance of a head that moved": {func(c *registry.Change) {
-			*c = registry.Change{Event: registry.Event{Kind: registry.EventAccept, Environment: "prod", Model: "digits"}, DecisionBasis: c.DecisionBasis}
-		}, &database{head: registry.Head{Environment: "prod", Model: "digits", Release: other}}, registry.CodeConflict},
-		"a head that moved": {func(*registry.Change) {},
-			&database{head: registry.Head{Environment: "prod", Model: "digits", Release: other}}, registry.CodeConflict},
+		"a head without a basis":     {func(c *storage.Change) { c.DecisionBasis = nil }, new(database), registry.CodeInvalid},
+		"a head without a release":   {func(c *storage.Change) { c.Event.Release = "" }, new(database), registry.CodeInvalid},
+		"another configuration":      {func(c *storage.Change) { c.Configure.Expect.Environments = other }, new(database), registry.CodeConflict},
+		"a decision that is too old": {func(c *storage.Change) { c.DecisionBasis.Until = c.Event.Time }, new(database), registry.CodeConflict},
+		"an acceptance of a head that moved": {func(c *storage.Change) {
+			*c = storage.Change{Event: history.Event{Kind: history.EventAccept, Environment: "prod", Model: "digits"}, DecisionBasis: c.DecisionBasis}
+		}, &database{head: history.Head{Environment: "prod", Model: "digits", Release: other}}, registry.CodeConflict},
+		"a head that moved": {func(*storage.Change) {},
+			&database{head: history.Head{Environment: "prod", Model: "digits", Release: other}}, registry.CodeConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +191,7 @@ func TestHeadsKeepTheirTime(t *testing.T) {
 		want   time.Time
 	}{"the same release": {change.Event.Release, since}, "another release": {digest.FromString("other"), change.Event.Time.UTC()}} {
 		moved := publication()
-		head := registry.Head{Environment: "prod", Model: "digits", Release: c.before, Since: since}
+		head := history.Head{Environment: "prod", Model: "digits", Release: c.before, Since: since}
 		moved.DecisionBasis.Head = head
 		o, err := (&database{head: head}).apply(t.Context(), moved)
 		if err != nil || o.Head == nil || !o.Head.Since.Equal(c.want) {
@@ -204,35 +207,35 @@ func (r *records) TagsOf(context.Context) (map[registry.Digest][]string, error) 
 	return map[registry.Digest][]string{"sha256:m": {"1.0.0"}}, r.call("TagsOf")
 }
 
-func (r *records) ManifestRecords(context.Context) ([]registry.GCRecord, error) {
-	return []registry.GCRecord{{Digest: "sha256:m"}}, r.call("ManifestRecords")
+func (r *records) ManifestRecords(context.Context) ([]storage.GCRecord, error) {
+	return []storage.GCRecord{{Digest: "sha256:m"}}, r.call("ManifestRecords")
 }
 
-func (r *records) BlobRecords(context.Context) ([]registry.GCRecord, error) {
-	return []registry.GCRecord{{Digest: "sha256:b"}}, r.call("BlobRecords")
+func (r *records) BlobRecords(context.Context) ([]storage.GCRecord, error) {
+	return []storage.GCRecord{{Digest: "sha256:b"}}, r.call("BlobRecords")
 }
 
-func (r *records) UnmarkRecord(context.Context, registry.GCRecordKey) error {
+func (r *records) UnmarkRecord(context.Context, storage.GCRecordKey) error {
 	if err := r.call("UnmarkRecord"); err != nil {
 		return err
 	}
 	return catalog.ErrNoRow
 }
 
-func (r *records) MarkRecord(context.Context, registry.GCRecordKey, time.Time) error {
+func (r *records) MarkRecord(context.Context, storage.GCRecordKey, time.Time) error {
 	return r.call("MarkRecord")
 }
 
-func (r *records) DeleteRecord(context.Context, registry.GCRecordKey) error {
+func (r *records) DeleteRecord(context.Context, storage.GCRecordKey) error {
 	return r.call("DeleteRecord")
 }
 
 // The collector decides about all records or none, and a record that is gone already is no error.
 func TestUpdateRecords(t *testing.T) {
 	t.Parallel()
-	keys := []registry.GCRecordKey{{}}
-	changes := registry.GCChanges{Unmark: keys, Mark: keys, Delete: keys}
-	decide := func(held []registry.GCRecord) (registry.GCChanges, error) {
+	keys := []storage.GCRecordKey{{}}
+	changes := storage.GCChanges{Unmark: keys, Mark: keys, Delete: keys}
+	decide := func(held []storage.GCRecord) (storage.GCChanges, error) {
 		if len(held) != 2 || held[0].Digest != "sha256:m" || !slices.Equal(held[0].Tags, []string{"1.0.0"}) || held[1].Digest != "sha256:b" {
 			t.Errorf("decides about %+v, want the manifest with its tag and the blob", held)
 		}
@@ -250,7 +253,7 @@ func TestUpdateRecords(t *testing.T) {
 		}
 	}
 	r := new(records)
-	refuses := func([]registry.GCRecord) (registry.GCChanges, error) { return changes, errBroken }
+	refuses := func([]storage.GCRecord) (storage.GCChanges, error) { return changes, errBroken }
 	if err := catalog.UpdateRecords(t.Context(), r, refuses); !errors.Is(err, errBroken) || len(r.calls) != 3 {
 		t.Errorf("a decision that failed: error %v after %q", err, r.calls)
 	}
@@ -259,9 +262,9 @@ func TestUpdateRecords(t *testing.T) {
 // A digest is unmarked unless its removal has begun, also when that begins meanwhile.
 func TestUnmark(t *testing.T) {
 	t.Parallel()
-	marked, begun := registry.Removal{}, registry.Removal{ID: "collector"}
+	marked, begun := storage.Removal{}, storage.Removal{ID: "collector"}
 	type row struct {
-		removal registry.Removal
+		removal storage.Removal
 		found   bool
 		err     error
 	}
@@ -269,7 +272,7 @@ func TestUnmark(t *testing.T) {
 		rows    []row // that are read, one after the other
 		removes []int64
 		fails   error // of the removal of the mark
-		want    registry.Removal
+		want    storage.Removal
 		err     error
 	}{
 		"it is not marked":           {[]row{{marked, false, nil}}, nil, nil, marked, nil},
@@ -284,7 +287,7 @@ func TestUnmark(t *testing.T) {
 			t.Parallel()
 			reads, removes := 0, 0
 			got, err := catalog.Unmark(
-				func() (registry.Removal, bool, error) {
+				func() (storage.Removal, bool, error) {
 					reads++
 					r := c.rows[reads-1]
 					return r.removal, r.found, r.err

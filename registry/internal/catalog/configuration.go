@@ -3,17 +3,17 @@ package catalog
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // PartWriter replaces one part of the agreed configuration.
 type PartWriter interface {
-	SetConfigurationPart(ctx context.Context, p registry.ConfigurationPart) error
+	SetConfigurationPart(ctx context.Context, p history.ConfigurationPart) error
 }
 
 // Configuration joins parts. It ignores parts with an unknown name.
-func Configuration(parts []registry.ConfigurationPart) registry.Configuration {
-	var c registry.Configuration
+func Configuration(parts []history.ConfigurationPart) history.Configuration {
+	var c history.Configuration
 	for _, p := range parts {
 		c.Set(p.Name, p.Digest)
 	}
@@ -21,7 +21,7 @@ func Configuration(parts []registry.ConfigurationPart) registry.Configuration {
 }
 
 // SetConfiguration replaces the parts that are set in c.
-func SetConfiguration(ctx context.Context, w PartWriter, c registry.Configuration) error {
+func SetConfiguration(ctx context.Context, w PartWriter, c history.Configuration) error {
 	for _, p := range c.Parts() {
 		if p.Digest == "" {
 			continue
@@ -34,7 +34,7 @@ func SetConfiguration(ctx context.Context, w PartWriter, c registry.Configuratio
 }
 
 // MissesParts reports whether first has a part that is not agreed yet.
-func MissesParts(agreed, first registry.Configuration) bool { return agreed.Over(first) != agreed }
+func MissesParts(agreed, first history.Configuration) bool { return agreed.Over(first) != agreed }
 
 // Agree records the parts of first that are not agreed yet, and returns what is agreed then. It
 // runs in a transaction that excludes other changes of the configuration.
@@ -44,11 +44,11 @@ func Agree(
 		StateRows
 		PartWriter
 	},
-	first registry.Configuration,
-) (registry.Configuration, error) {
+	first history.Configuration,
+) (history.Configuration, error) {
 	parts, err := tx.ConfigurationParts(ctx)
 	if err != nil {
-		return registry.Configuration{}, err
+		return history.Configuration{}, err
 	}
 	agreed := Configuration(parts).Over(first)
 	return agreed, SetConfiguration(ctx, tx, agreed)

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // copyPage is the number of documents that are read at a time.
@@ -12,14 +15,14 @@ const copyPage = 100
 
 // Tables are the tables of the documents that must not be lost: those of [LastingKinds].
 type Tables interface {
-	NodeTypes() registry.NodeTypes
-	Runtimes() registry.Runtimes
-	Webhooks() registry.Webhooks
-	Deliveries() registry.Deliveries
-	RestrictionBundles() registry.RestrictionBundles
-	TrustBundles() registry.TrustBundles
-	AdverseTable() registry.Table[registry.AdverseEvidence]
-	Checkpoints() registry.Checkpoints
+	NodeTypes() storage.NodeTypes
+	Runtimes() storage.Runtimes
+	Webhooks() storage.Webhooks
+	Deliveries() storage.Deliveries
+	RestrictionBundles() storage.RestrictionBundles
+	TrustBundles() storage.TrustBundles
+	AdverseTable() registry.Table[evidence.AdverseEvidence]
+	Checkpoints() trust.Checkpoints
 }
 
 // PutDocument stores a document as [Documents] does.

@@ -7,32 +7,43 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // tables are those of a catalog in memory, with some documents in each.
 type tables struct {
-	nodeTypes    registry.NodeTypes
-	runtimes     registry.Runtimes
-	webhooks     registry.Webhooks
-	deliveries   registry.Deliveries
-	restrictions registry.RestrictionBundles
-	trust        registry.TrustBundles
-	adverse      registry.Table[registry.AdverseEvidence]
-	checkpoints  registry.Checkpoints
+	nodeTypes    storage.NodeTypes
+	runtimes     storage.Runtimes
+	webhooks     storage.Webhooks
+	deliveries   storage.Deliveries
+	restrictions storage.RestrictionBundles
+	trust        storage.TrustBundles
+	adverse      registry.Table[evidence.AdverseEvidence]
+	checkpoints  trust.Checkpoints
 }
 
-func (t tables) NodeTypes() registry.NodeTypes                   { return t.nodeTypes }
-func (t tables) Runtimes() registry.Runtimes                     { return t.runtimes }
-func (t tables) Webhooks() registry.Webhooks                     { return t.webhooks }
-func (t tables) Deliveries() registry.Deliveries                 { return t.deliveries }
-func (t tables) RestrictionBundles() registry.RestrictionBundles { return t.restrictions }
-func (t tables) TrustBundles() registry.TrustBundles             { return t.trust }
-func (t tables) AdverseTable() registry.Table[registry.AdverseEvidence] {
+func (t tables) NodeTypes() storage.NodeTypes { return t.nodeTypes }
+
+func (t tables) Runtimes() storage.Runtimes { return t.runtimes }
+
+func (t tables) Webhooks() storage.Webhooks { return t.webhooks }
+
+func (t tables) Deliveries() storage.Deliveries { return t.deliveries }
+
+func (t tables) RestrictionBundles() storage.RestrictionBundles { return t.restrictions }
+
+func (t tables) TrustBundles() storage.TrustBundles { return t.trust }
+
+func (t tables) AdverseTable() registry.Table[evidence.AdverseEvidence] {
 	return t.adverse
 }
-func (t tables) Checkpoints() registry.Checkpoints { return t.checkpoints }
+
+func (t tables) Checkpoints() trust.Checkpoints { return t.checkpoints }
 
 // filled is a table of n documents.
 func filled[T any](t *testing.T, n int) registry.Table[T] {
@@ -50,8 +61,8 @@ func filled[T any](t *testing.T, n int) registry.Table[T] {
 // Every document that must not be lost is copied once, however many there are, or the copy fails.
 func TestCopyTables(t *testing.T) {
 	t.Parallel()
-	from := tables{filled[registry.Node](t, 201), filled[registry.Runtime](t, 100), filled[registry.Webhook](t, 1), filled[registry.Delivery](t, 3),
-		filled[registry.RestrictionBundle](t, 1), filled[registry.TrustBundleDocument](t, 2), filled[registry.AdverseEvidence](t, 5), filled[registry.KeptCheckpoint](t, 4)}
+	from := tables{filled[artifact.Node](t, 201), filled[artifact.Runtime](t, 100), filled[storage.Webhook](t, 1), filled[storage.Delivery](t, 3),
+		filled[storage.RestrictionBundle](t, 1), filled[storage.TrustBundleDocument](t, 2), filled[evidence.AdverseEvidence](t, 5), filled[trust.KeptCheckpoint](t, 4)}
 	const documents = 201 + 100 + 1 + 3 + 1 + 2 + 5 + 4
 	copied := make(map[string]int)
 	kinds := make(map[string]bool)

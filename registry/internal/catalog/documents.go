@@ -6,6 +6,10 @@ import (
 	"unicode/utf8"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Documents reads and writes the rows of all tables of documents. Its errors are those of
@@ -57,49 +61,49 @@ func LastingKinds() []string {
 }
 
 // NodeTypes is the table of named nodes.
-func NodeTypes(d Documents) registry.NodeTypes { return table[registry.Node]{d, nodeTypeKind} }
+func NodeTypes(d Documents) storage.NodeTypes { return table[artifact.Node]{d, nodeTypeKind} }
 
 // Runtimes is the table of named runtimes.
-func Runtimes(d Documents) registry.Runtimes { return table[registry.Runtime]{d, runtimeKind} }
+func Runtimes(d Documents) storage.Runtimes { return table[artifact.Runtime]{d, runtimeKind} }
 
 // Webhooks is the table of registered webhooks.
-func Webhooks(d Documents) registry.Webhooks { return table[registry.Webhook]{d, webhookKind} }
+func Webhooks(d Documents) storage.Webhooks { return table[storage.Webhook]{d, webhookKind} }
 
 // Deliveries is the table of the delivery states of webhooks.
-func Deliveries(d Documents) registry.Deliveries { return table[registry.Delivery]{d, deliveryKind} }
+func Deliveries(d Documents) storage.Deliveries { return table[storage.Delivery]{d, deliveryKind} }
 
 // Checkpoints is the table of signed checkpoints of the history.
-func Checkpoints(d Documents) registry.Checkpoints {
-	return table[registry.KeptCheckpoint]{d, checkpointKind}
+func Checkpoints(d Documents) trust.Checkpoints {
+	return table[trust.KeptCheckpoint]{d, checkpointKind}
 }
 
 // Damages is the table of known damage.
-func Damages(d Documents) registry.Damages { return table[registry.Damage]{d, damageKind} }
+func Damages(d Documents) storage.Damages { return table[storage.Damage]{d, damageKind} }
 
 // ScrubStates is the table of the scrubber's progress.
-func ScrubStates(d Documents) registry.ScrubStates { return table[registry.ScrubState]{d, scrubKind} }
+func ScrubStates(d Documents) storage.ScrubStates { return table[storage.ScrubState]{d, scrubKind} }
 
 // Replicas is the table of replicas.
-func Replicas(d Documents) registry.Replicas { return table[registry.Replica]{d, replicaKind} }
+func Replicas(d Documents) api.Replicas { return table[api.Replica]{d, replicaKind} }
 
 // ReplicaMarks is the table of the marks of replicas.
-func ReplicaMarks(d Documents) registry.ReplicaMarks {
-	return table[registry.ReplicaMark]{d, markKind}
+func ReplicaMarks(d Documents) storage.ReplicaMarks {
+	return table[storage.ReplicaMark]{d, markKind}
 }
 
 // RestrictionBundles is the table of signed restriction lists.
-func RestrictionBundles(d Documents) registry.RestrictionBundles {
-	return table[registry.RestrictionBundle]{d, listKind}
+func RestrictionBundles(d Documents) storage.RestrictionBundles {
+	return table[storage.RestrictionBundle]{d, listKind}
 }
 
 // TrustBundles is the table of signed trust bundles.
-func TrustBundles(d Documents) registry.TrustBundles {
-	return table[registry.TrustBundleDocument]{d, trustKind}
+func TrustBundles(d Documents) storage.TrustBundles {
+	return table[storage.TrustBundleDocument]{d, trustKind}
 }
 
 // NodeReports is the table of what nodes reported.
-func NodeReports(d CountedDocuments) registry.NodeReports {
-	return countedTable[registry.NodeReport]{table[registry.NodeReport]{d, nodeReportKind}, d}
+func NodeReports(d CountedDocuments) storage.NodeReports {
+	return countedTable[storage.NodeReport]{table[storage.NodeReport]{d, nodeReportKind}, d}
 }
 
 // countedTable is a table with counts.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Page selects up to Size bodies with After < seq < Before, in the order of the query.
@@ -18,9 +19,9 @@ type Page struct {
 // History reads events page by page. It holds nothing open between pages, so the catalog can
 // change during the sequence. interpret converts errors of the database.
 func History(
-	q registry.HistoryQuery, size int, read func(Page) ([]string, error), interpret func(error) error,
-) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+	q history.HistoryQuery, size int, read func(Page) ([]string, error), interpret func(error) error,
+) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		page := Page{After: q.After, Before: q.Before}
 		if q.Before == 0 {
 			page.Before = math.MaxInt64
@@ -36,7 +37,7 @@ func History(
 			}
 			bodies, err := read(page)
 			if err != nil {
-				yield(registry.Event{}, interpret(err))
+				yield(history.Event{}, interpret(err))
 				return
 			}
 			seq := page.After
@@ -68,18 +69,18 @@ func History(
 
 // DecodeEvent decodes the body of a row. Errors: CodeTrust, because the catalog writes only
 // valid events.
-func DecodeEvent(body string) (registry.Event, error) {
-	var event registry.Event
+func DecodeEvent(body string) (history.Event, error) {
+	var event history.Event
 	if err := json.Unmarshal([]byte(body), &event); err != nil {
-		return registry.Event{}, registry.Errorf(registry.CodeTrust,
+		return history.Event{}, registry.Errorf(registry.CodeTrust,
 			"the history has an entry that is not an event, so it was changed: %w", err)
 	}
 	return event, nil
 }
 
 // DecodeEvents reads the bodies of rows.
-func DecodeEvents(bodies []string) ([]registry.Event, error) {
-	var events []registry.Event
+func DecodeEvents(bodies []string) ([]history.Event, error) {
+	var events []history.Event
 	for _, body := range bodies {
 		event, err := DecodeEvent(body)
 		if err != nil {
@@ -91,18 +92,18 @@ func DecodeEvents(bodies []string) ([]registry.Event, error) {
 }
 
 // EncodeEvent writes the body of a row.
-func EncodeEvent(e registry.Event) (string, error) {
+func EncodeEvent(e history.Event) (string, error) {
 	body, err := registry.CanonicalJSON(e)
 	return string(body), err
 }
 
 // Recorded returns the record of a row of the history index. Errors: CodeTrust, because the
 // time is that of the event.
-func Recorded(seq int64, at string) (registry.Record, error) {
+func Recorded(seq int64, at string) (history.Record, error) {
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return registry.Record{}, registry.Errorf(registry.CodeTrust,
+		return history.Record{}, registry.Errorf(registry.CodeTrust,
 			"event %d has the time %q, so it was changed: %w", seq, at, err)
 	}
-	return registry.Record{Seq: seq, Time: t}, nil
+	return history.Record{Seq: seq, Time: t}, nil
 }

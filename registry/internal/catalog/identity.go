@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // IdentityRow is the row of a catalog's identity.
@@ -15,8 +16,8 @@ type IdentityRow struct {
 }
 
 // Identity returns the identity in a row. instance identifies the database that has the row.
-func (row IdentityRow) Identity(instance string) registry.CatalogIdentity {
-	return registry.CatalogIdentity{
+func (row IdentityRow) Identity(instance string) storage.CatalogIdentity {
+	return storage.CatalogIdentity{
 		ID: row.ID, Origins: strings.Fields(row.Origins), Instance: instance, Storage: row.Storage, Epoch: row.Epoch,
 	}
 }

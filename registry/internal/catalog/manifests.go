@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ManifestRow is the row of a manifest with its derived columns, which may be empty.
@@ -19,16 +21,16 @@ type ManifestRow struct {
 }
 
 // Manifest returns the record of a row. Errors: CodeInternal.
-func (row ManifestRow) Manifest() (registry.Manifest, error) {
-	m := registry.Manifest{
+func (row ManifestRow) Manifest() (storage.Manifest, error) {
+	m := storage.Manifest{
 		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
-		Derived: registry.Derived{ArtifactType: row.ArtifactType, Subject: registry.Digest(row.Subject)},
+		Derived: artifact.Derived{ArtifactType: row.ArtifactType, Subject: registry.Digest(row.Subject)},
 	}
 	if row.Annotations == "" {
 		return m, nil
 	}
 	if err := json.Unmarshal([]byte(row.Annotations), &m.Derived.Annotations); err != nil {
-		return registry.Manifest{}, registry.Errorf(registry.CodeInternal,
+		return storage.Manifest{}, registry.Errorf(registry.CodeInternal,
 			"annotations of manifest %s in %s are damaged: run mlpromote reindex to rebuild them: %w",
 			row.Digest, row.Repository, err)
 	}
@@ -39,13 +41,13 @@ func (row ManifestRow) Manifest() (registry.Manifest, error) {
 }
 
 // RepositoryManifest is Manifest with the repository.
-func (row ManifestRow) RepositoryManifest() (registry.RepositoryManifest, error) {
+func (row ManifestRow) RepositoryManifest() (storage.RepositoryManifest, error) {
 	m, err := row.Manifest()
-	return registry.RepositoryManifest{Repository: row.Repository, Manifest: m}, err
+	return storage.RepositoryManifest{Repository: row.Repository, Manifest: m}, err
 }
 
 // EncodeAnnotations returns the column for the annotations of m.
-func EncodeAnnotations(m registry.Manifest) (string, error) {
+func EncodeAnnotations(m storage.Manifest) (string, error) {
 	annotations, err := json.Marshal(m.Derived.Annotations)
 	if err != nil {
 		return "", registry.Errorf(registry.CodeInternal, "annotations of manifest %s: %w", m.Digest, err)

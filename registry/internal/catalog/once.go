@@ -1,10 +1,13 @@
 package catalog
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
+)
 
 // KeptAnswer returns what a claim gets if its key has an unexpired row: the answer, or why there
 // is none yet. request is that of the row. A row without a status is a claim.
-func KeptAnswer(c registry.KeyClaim, request string, answer registry.KeptAnswer) (*registry.KeptAnswer, error) {
+func KeptAnswer(c storage.KeyClaim, request string, answer storage.KeptAnswer) (*storage.KeptAnswer, error) {
 	switch {
 	case request != string(c.Request):
 		return nil, registry.Errorf(registry.CodeInvalid,
@@ -34,7 +37,7 @@ func Surplus(newestFirst []AnswerSize) []string {
 	var keys []string
 	bytes := int64(0)
 	for n, a := range newestFirst {
-		if bytes += a.Bytes; n >= registry.MaxKeptAnswers || bytes > registry.MaxKeptAnswerBytes {
+		if bytes += a.Bytes; n >= storage.MaxKeptAnswers || bytes > storage.MaxKeptAnswerBytes {
 			keys = append(keys, a.Key)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // RecordRows reads the records of one repository at one instant.
@@ -13,22 +14,22 @@ type RecordRows interface {
 	// TagsOf lists the tags of each manifest, in byte order.
 	TagsOf(ctx context.Context) (map[registry.Digest][]string, error)
 	// ManifestRecords lists the records of manifests by digest, without their tags.
-	ManifestRecords(ctx context.Context) ([]registry.GCRecord, error)
+	ManifestRecords(ctx context.Context) ([]storage.GCRecord, error)
 	// BlobRecords lists the records of blobs by digest.
-	BlobRecords(ctx context.Context) ([]registry.GCRecord, error)
+	BlobRecords(ctx context.Context) ([]storage.GCRecord, error)
 }
 
 // RecordWriter changes the records of one repository. Missing records are [ErrNoRow].
 type RecordWriter interface {
-	UnmarkRecord(ctx context.Context, key registry.GCRecordKey) error
+	UnmarkRecord(ctx context.Context, key storage.GCRecordKey) error
 	// MarkRecord marks a record since at, or since now if at is past. A marked one keeps its time.
-	MarkRecord(ctx context.Context, key registry.GCRecordKey, at time.Time) error
+	MarkRecord(ctx context.Context, key storage.GCRecordKey, at time.Time) error
 	// DeleteRecord deletes a record; a manifest with its tags and derived data.
-	DeleteRecord(ctx context.Context, key registry.GCRecordKey) error
+	DeleteRecord(ctx context.Context, key storage.GCRecordKey) error
 }
 
 // Records lists what a repository holds: manifests, then blobs.
-func Records(ctx context.Context, q RecordRows) ([]registry.GCRecord, error) {
+func Records(ctx context.Context, q RecordRows) ([]storage.GCRecord, error) {
 	tags, err := q.TagsOf(ctx)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func UpdateRecords(
 		RecordRows
 		RecordWriter
 	},
-	decide func([]registry.GCRecord) (registry.GCChanges, error),
+	decide func([]storage.GCRecord) (storage.GCChanges, error),
 ) error {
 	held, err := Records(ctx, tx)
 	if err != nil {
@@ -63,12 +64,12 @@ func UpdateRecords(
 		return err
 	}
 	steps := []struct {
-		keys   []registry.GCRecordKey
-		change func(registry.GCRecordKey) error
+		keys   []storage.GCRecordKey
+		change func(storage.GCRecordKey) error
 	}{
-		{changes.Unmark, func(key registry.GCRecordKey) error { return tx.UnmarkRecord(ctx, key) }},
-		{changes.Mark, func(key registry.GCRecordKey) error { return tx.MarkRecord(ctx, key, changes.At) }},
-		{changes.Delete, func(key registry.GCRecordKey) error { return tx.DeleteRecord(ctx, key) }},
+		{changes.Unmark, func(key storage.GCRecordKey) error { return tx.UnmarkRecord(ctx, key) }},
+		{changes.Mark, func(key storage.GCRecordKey) error { return tx.MarkRecord(ctx, key, changes.At) }},
+		{changes.Delete, func(key storage.GCRecordKey) error { return tx.DeleteRecord(ctx, key) }},
 	}
 	for _, step := range steps {
 		for _, key := range step.keys {
@@ -80,20 +81,20 @@ func UpdateRecords(
 	return nil
 }
 
-// Unmark unmarks a digest for [registry.MarkStore], unless a removal of it is in progress.
+// Unmark unmarks a digest for [storage.MarkStore], unless a removal of it is in progress.
 // removal reads the row of the digest; found is false if there is none. remove deletes the row
 // unless a removal has begun since, and returns the number of deleted rows. Reading first saves
 // a write if the digest is not marked.
 func Unmark(
-	removal func() (r registry.Removal, found bool, err error), remove func() (int64, error),
-) (registry.Removal, error) {
+	removal func() (r storage.Removal, found bool, err error), remove func() (int64, error),
+) (storage.Removal, error) {
 	for {
 		r, found, err := removal()
 		if err != nil || !found || r.ID != "" {
 			return r, err
 		}
 		if n, err := remove(); n > 0 || err != nil {
-			return registry.Removal{}, err
+			return storage.Removal{}, err
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package catalog
 
-import "mlpromote.dev/mlpromote/registry"
+import "mlpromote.dev/mlpromote/registry/storage"
 
 // ReferrerSize is the size of a referrer's annotations in bytes.
 type ReferrerSize struct {
@@ -15,8 +15,8 @@ type ReferrerSize struct {
 func Referrers(
 	after string,
 	sizes func(after string) ([]ReferrerSize, error),
-	read func(after, last string) ([]registry.Manifest, error),
-) ([]registry.Manifest, error) {
+	read func(after, last string) ([]storage.Manifest, error),
+) ([]storage.Manifest, error) {
 	for {
 		next, err := sizes(after)
 		if err != nil || len(next) == 0 {
@@ -36,7 +36,7 @@ func Referrers(
 func lastOfPage(sizes []ReferrerSize) string {
 	last, bytes := sizes[0].Digest, sizes[0].Bytes
 	for _, next := range sizes[1:] {
-		if bytes += next.Bytes; bytes > registry.ReferrerPage {
+		if bytes += next.Bytes; bytes > storage.ReferrerPage {
 			break
 		}
 		last = next.Digest

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func TestPages(t *testing.T) {
@@ -63,7 +65,7 @@ func TestPages(t *testing.T) {
 
 func TestReferrersPage(t *testing.T) {
 	t.Parallel()
-	const half = registry.ReferrerPage / 2
+	const half = storage.ReferrerPage / 2
 	cases := map[string]struct {
 		sizes []catalog.ReferrerSize
 		want  string // the last that is read
@@ -78,7 +80,7 @@ func TestReferrersPage(t *testing.T) {
 			var last string
 			_, err := catalog.Referrers("",
 				func(string) ([]catalog.ReferrerSize, error) { return c.sizes, nil },
-				func(_, to string) ([]registry.Manifest, error) { last = to; return make([]registry.Manifest, 1), nil })
+				func(_, to string) ([]storage.Manifest, error) { last = to; return make([]storage.Manifest, 1), nil })
 			if err != nil || last != c.want {
 				t.Errorf("reads up to %q (%v), want %q", last, err, c.want)
 			}
@@ -92,11 +94,11 @@ func TestReferrersDeleted(t *testing.T) {
 	pages := map[string][]catalog.ReferrerSize{"": {{"a", 1}}, "a": {{"b", 1}}}
 	found, err := catalog.Referrers("",
 		func(after string) ([]catalog.ReferrerSize, error) { return pages[after], nil },
-		func(_, last string) ([]registry.Manifest, error) {
+		func(_, last string) ([]storage.Manifest, error) {
 			if last == "a" {
 				return nil, nil
 			}
-			return []registry.Manifest{{Digest: registry.Digest(last)}}, nil
+			return []storage.Manifest{{Digest: registry.Digest(last)}}, nil
 		})
 	if err != nil || len(found) != 1 || found[0].Digest != "b" {
 		t.Errorf("got %v (%v), want b", found, err)
@@ -105,7 +107,7 @@ func TestReferrersDeleted(t *testing.T) {
 
 func TestKeptAnswer(t *testing.T) {
 	t.Parallel()
-	claim := registry.KeyClaim{Key: "k", Request: "sha256:a"}
+	claim := storage.KeyClaim{Key: "k", Request: "sha256:a"}
 	cases := map[string]struct {
 		request string
 		status  int
@@ -119,7 +121,7 @@ func TestKeptAnswer(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept, err := catalog.KeptAnswer(claim, c.request, registry.KeptAnswer{Status: c.status})
+			kept, err := catalog.KeptAnswer(claim, c.request, storage.KeptAnswer{Status: c.status})
 			switch {
 			case c.want == "" && (err != nil || kept == nil || kept.Status != c.status):
 				t.Errorf("got %v and %v, want the answer", kept, err)
@@ -178,11 +180,11 @@ func TestDecode(t *testing.T) {
 // A history with a row that is no event is not read as if that were the end.
 func TestDecodeEvents(t *testing.T) {
 	t.Parallel()
-	body, err := catalog.EncodeEvent(registry.Event{Seq: 1, Kind: registry.EventPromote, Time: time.Unix(1, 0).UTC()})
+	body, err := catalog.EncodeEvent(history.Event{Seq: 1, Kind: history.EventPromote, Time: time.Unix(1, 0).UTC()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if events, err := catalog.DecodeEvents([]string{body, body}); err != nil || len(events) != 2 || events[0].Kind != registry.EventPromote {
+	if events, err := catalog.DecodeEvents([]string{body, body}); err != nil || len(events) != 2 || events[0].Kind != history.EventPromote {
 		t.Errorf("got %+v and error %v, want two events", events, err)
 	}
 	if events, err := catalog.DecodeEvents([]string{body, "{", body}); !registry.HasCode(err, registry.CodeTrust) || len(events) != 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // SessionRow is the row of a session.
@@ -19,15 +20,15 @@ type SessionRow struct {
 
 // Session returns the session of a row. Errors: CodeInternal, because the catalog writes only valid
 // rows.
-func (row SessionRow) Session() (registry.Session, error) {
-	s := registry.Session{
+func (row SessionRow) Session() (storage.Session, error) {
+	s := storage.Session{
 		ID: row.ID, Owner: row.Owner, Token: row.Token, Issuer: row.Issuer, Created: row.Created, Expires: row.Expires,
 	}
 	if len(row.Claims) > 0 {
 		s.Claims = bytes.Clone(row.Claims) // the row may be remembered
 	}
 	if len(row.Hash) != len(s.Hash) {
-		return registry.Session{}, registry.Errorf(registry.CodeInternal,
+		return storage.Session{}, registry.Errorf(registry.CodeInternal,
 			"session %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(s.Hash))
 	}
 	copy(s.Hash[:], row.Hash)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // TokenRow is the row of a token. A zero time is an empty column.
@@ -16,7 +17,7 @@ type TokenRow struct {
 }
 
 // EncodeToken returns the row of a token. Times stay as they are.
-func EncodeToken(t registry.Token) (TokenRow, error) {
+func EncodeToken(t storage.Token) (TokenRow, error) {
 	grants, err := json.Marshal(t.Grants)
 	return TokenRow{
 		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants),
@@ -26,18 +27,18 @@ func EncodeToken(t registry.Token) (TokenRow, error) {
 
 // Token returns the token of a row. Errors: CodeInternal, because the catalog writes only valid
 // rows.
-func (row TokenRow) Token() (registry.Token, error) {
-	t := registry.Token{
+func (row TokenRow) Token() (storage.Token, error) {
+	t := storage.Token{
 		ID: row.ID, Name: row.Name,
 		Created: row.Created, Expires: row.Expires, Revoked: row.Revoked, LastUsed: row.LastUsed,
 	}
 	if len(row.Hash) != len(t.Hash) {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal,
+		return storage.Token{}, registry.Errorf(registry.CodeInternal,
 			"token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
 	}
 	copy(t.Hash[:], row.Hash)
 	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
+		return storage.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
 	}
 	return t, nil
 }

@@ -4,15 +4,17 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Writer writes the rows of an [Outcome], in the transaction that decided it.
 type Writer interface {
 	PartWriter
-	SetHead(ctx context.Context, h registry.Head) error
+	SetHead(ctx context.Context, h history.Head) error
 	// PutManifest records a manifest as [registry.Records] says.
-	PutManifest(ctx context.Context, repository string, m registry.Manifest) error
-	MoveTag(ctx context.Context, t registry.TagMove) error
+	PutManifest(ctx context.Context, repository string, m storage.Manifest) error
+	MoveTag(ctx context.Context, t storage.TagMove) error
 	// EndIntent deletes the intent for a release. It succeeds if there is none.
 	EndIntent(ctx context.Context, environment, model string, release registry.Digest) error
 	AddToCounter(ctx context.Context, name string, n int64) error

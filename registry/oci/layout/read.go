@@ -15,6 +15,8 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Layout is an open archive: a repository that can only be read. It is safe for concurrent use if
@@ -22,7 +24,7 @@ import (
 type Layout struct {
 	r         io.ReaderAt
 	files     map[string]span
-	manifests map[registry.Digest]registry.Manifest
+	manifests map[registry.Digest]storage.Manifest
 	release   registry.Digest
 	tag       string
 }
@@ -36,7 +38,7 @@ func Open(ctx context.Context, r io.ReaderAt, size int64) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Layout{r: r, files: files, manifests: make(map[registry.Digest]registry.Manifest)}
+	l := &Layout{r: r, files: files, manifests: make(map[registry.Digest]storage.Manifest)}
 	if len(files) < 2 {
 		return nil, altered("it has no %s and %s", ocispec.ImageLayoutFile, ocispec.ImageIndexFile)
 	}
@@ -157,11 +159,11 @@ func (l *Layout) visit(desc ocispec.Descriptor, seen map[string]bool, depth int)
 	if err != nil {
 		return err
 	}
-	derived, err := registry.DeriveManifest(desc.MediaType, raw)
+	derived, err := artifact.DeriveManifest(desc.MediaType, raw)
 	if err != nil {
 		return altered("manifest %s: %v", desc.Digest, err)
 	}
-	l.manifests[desc.Digest] = registry.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}
+	l.manifests[desc.Digest] = storage.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}
 	var of struct {
 		Config    *ocispec.Descriptor  `json:"config"`
 		Layers    []ocispec.Descriptor `json:"layers"`
@@ -183,7 +185,7 @@ func (l *Layout) visit(desc ocispec.Descriptor, seen map[string]bool, depth int)
 }
 
 // OpenBlob opens content at any place, for inspections.
-func (l *Layout) OpenBlob(_ context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (l *Layout) OpenBlob(_ context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	s, ok := l.files[fileOf(d)]
 	if !ok {
 		return nil, 0, registry.Errorf(registry.CodeNotFound, "%s is not in the saved release", d)

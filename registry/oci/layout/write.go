@@ -15,6 +15,8 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Writer is a repository that collects content for an archive: manifests in memory, and the sources
@@ -22,7 +24,7 @@ import (
 // concurrent use.
 type Writer struct {
 	content   map[registry.Digest]held
-	manifests map[registry.Digest]registry.Manifest
+	manifests map[registry.Digest]storage.Manifest
 }
 
 // held is content that can be opened.
@@ -33,7 +35,7 @@ type held struct {
 
 // NewWriter returns an empty Writer.
 func NewWriter() *Writer {
-	return &Writer{content: make(map[registry.Digest]held), manifests: make(map[registry.Digest]registry.Manifest)}
+	return &Writer{content: make(map[registry.Digest]held), manifests: make(map[registry.Digest]storage.Manifest)}
 }
 
 // Push keeps small content: manifests and documents.
@@ -48,11 +50,11 @@ func (w *Writer) Push(_ context.Context, desc ocispec.Descriptor, r io.Reader) e
 		return registry.Errorf(registry.CodeDigest, "%s: other bytes came", desc.Digest)
 	}
 	if isManifest(desc.MediaType) {
-		derived, err := registry.DeriveManifest(desc.MediaType, data)
+		derived, err := artifact.DeriveManifest(desc.MediaType, data)
 		if err != nil {
 			return err
 		}
-		w.manifests[desc.Digest] = registry.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}
+		w.manifests[desc.Digest] = storage.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}
 	}
 	w.content[desc.Digest] = held{desc.Size, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 	return nil
@@ -178,11 +180,11 @@ func stopping(ctx context.Context, r io.Reader) io.Reader {
 	})
 }
 
-func describe(m registry.Manifest) ocispec.Descriptor {
+func describe(m storage.Manifest) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: m.MediaType, Digest: m.Digest, Size: m.Size, ArtifactType: m.Derived.ArtifactType}
 }
 
-func referrers(all map[registry.Digest]registry.Manifest, subject registry.Digest) []ocispec.Descriptor {
+func referrers(all map[registry.Digest]storage.Manifest, subject registry.Digest) []ocispec.Descriptor {
 	var out []ocispec.Descriptor
 	for _, d := range slices.Sorted(maps.Keys(all)) {
 		if m := all[d]; m.Derived.Subject == subject {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
@@ -64,8 +64,8 @@ func copyOverBrokenNetworks(t *testing.T, seed uint64, host string, cuts int64) 
 		t.Fatal(err)
 	}
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
-	bundle := registrytest.Registry{Keys: keys}.Bundle(t, "builder", registry.PredicateSign, struct{}{}, r.Digest)
-	evidence, err := good.PutEvidence(t.Context(), from, registry.Bundle{Data: bundle}, r.Subjects())
+	bundle := registrytest.Registry{Keys: keys}.Bundle(t, "builder", evidence.PredicateSign, struct{}{}, r.Digest)
+	evidence, err := good.PutEvidence(t.Context(), from, evidence.Bundle{Data: bundle}, r.Subjects())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
@@ -120,8 +121,8 @@ func TestExternalCopy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bundle := registrytest.Registry{Keys: keys}.Bundle(t, "builder", registry.PredicateSign, struct{}{}, r.Digest)
-			evidence, err := store.PutEvidence(t.Context(), from, registry.Bundle{Data: bundle}, r.Subjects())
+			bundle := registrytest.Registry{Keys: keys}.Bundle(t, "builder", evidence.PredicateSign, struct{}{}, r.Digest)
+			evidence, err := store.PutEvidence(t.Context(), from, evidence.Bundle{Data: bundle}, r.Subjects())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,11 +162,11 @@ func TestExternalSeesEvidenceOfOthers(t *testing.T) {
 	attach := func(by *oci.Store, predicateType string) {
 		t.Helper()
 		bundle := registrytest.Registry{Keys: keys}.Bundle(t, "approver", predicateType, struct{}{}, r.Digest)
-		if _, err := by.PutEvidence(t.Context(), name, registry.Bundle{Data: bundle}, r.Subjects()[:1]); err != nil {
+		if _, err := by.PutEvidence(t.Context(), name, evidence.Bundle{Data: bundle}, r.Subjects()[:1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	attach(store, registry.PredicateApproval)
+	attach(store, evidence.PredicateApproval)
 	other := &Repositories{base: &http.Transport{}, Keychain: authn.NewMultiKeychain(), Environments: registrytest.Chain()}
 	other.Environments.List[0].Registry = server.host()
 	repo, err := other.Open(t.Context(), name)
@@ -175,7 +176,7 @@ func TestExternalSeesEvidenceOfOthers(t *testing.T) {
 	if err := repo.(*external).writer.SetReferrersCapability(true); err != nil {
 		t.Fatal(err)
 	}
-	attach(oci.New(other.Open, oci.Options{}), registry.PredicateQuarantine)
+	attach(oci.New(other.Open, oci.Options{}), evidence.PredicateQuarantine)
 	found, err := registrytest.Bundles(store.Evidence(t.Context(), name, r.Digest))
 	if err != nil || len(found) != 2 {
 		t.Errorf("%d bundles are seen, error %v, want both", len(found), err)
@@ -287,8 +288,8 @@ func TestExternalPassesOverLies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bundle := registrytest.Registry{Keys: keys}.Bundle(t, "approver", registry.PredicateQuarantine, struct{}{}, r.Digest)
-	stored, err := store.PutEvidence(t.Context(), name, registry.Bundle{Data: bundle}, r.Subjects()[:1])
+	bundle := registrytest.Registry{Keys: keys}.Bundle(t, "approver", evidence.PredicateQuarantine, struct{}{}, r.Digest)
+	stored, err := store.PutEvidence(t.Context(), name, evidence.Bundle{Data: bundle}, r.Subjects()[:1])
 	if err != nil {
 		t.Fatal(err)
 	}

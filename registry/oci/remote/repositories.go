@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // maxReferrerPages bounds how many pages of one list of referrers a registry can make a client read. One
@@ -26,7 +27,7 @@ const maxReferrerPages = 4096
 // first call; after that it is safe for concurrent use.
 type Repositories struct {
 	// Environments lists the environments that have a registry of their own.
-	Environments registry.Environments
+	Environments policy.Environments
 	// Local opens a repository of an environment that has none.
 	Local func(repository string) (oci.Repository, error)
 	// Keychain finds credentials; nil reads the docker config.

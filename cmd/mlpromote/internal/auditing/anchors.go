@@ -14,6 +14,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // anchors are the checkpoints that a history must extend.
@@ -38,7 +41,7 @@ func (v Verbs) trustOf(file string) connect.Trust {
 }
 
 // noteVerifier verifies checkpoints by a trust file, or else as the registry here does.
-func (v Verbs) noteVerifier(i *wiring.Instance, file string) (registry.VerifyNote, error) {
+func (v Verbs) noteVerifier(i *wiring.Instance, file string) (trust.VerifyNote, error) {
 	if file == "" {
 		return i.VerifyNote, nil
 	}
@@ -111,7 +114,7 @@ func (a anchors) read() *reader {
 	return r
 }
 
-func (r *reader) add(e registry.Event) error {
+func (r *reader) add(e history.Event) error {
 	if _, wanted := r.times[e.Seq]; wanted {
 		r.times[e.Seq] = e.Time
 	}
@@ -171,17 +174,17 @@ type checkedByAnchor struct {
 
 // wholeHistory reads all events, in order and page by page. An error ends the sequence:
 // CodeForbidden if a service does not show some.
-func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[registry.Event, error] {
-	return func(yield func(registry.Event, error) bool) {
+func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[history.Event, error] {
+	return func(yield func(history.Event, error) bool) {
 		for last := int64(0); ; {
-			events, err := i.History(ctx, registry.HistoryQuery{After: last, Limit: registry.MaxPage})
+			events, err := i.History(ctx, history.HistoryQuery{After: last, Limit: storage.MaxPage})
 			if err != nil {
-				yield(registry.Event{}, err)
+				yield(history.Event{}, err)
 				return
 			}
 			for _, e := range events {
 				if i.Host != "" && e.Seq > last+1 {
-					yield(registry.Event{}, registry.Errorf(registry.CodeForbidden,
+					yield(history.Event{}, registry.Errorf(registry.CodeForbidden,
 						"events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", last+1, e.Seq-1))
 					return
 				}
@@ -190,7 +193,7 @@ func wholeHistory(ctx context.Context, i *wiring.Instance) iter.Seq2[registry.Ev
 				}
 				last = e.Seq
 			}
-			if len(events) < registry.MaxPage {
+			if len(events) < storage.MaxPage {
 				return
 			}
 		}

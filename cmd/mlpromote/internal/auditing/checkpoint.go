@@ -18,6 +18,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // madeCheckpoint is a signed checkpoint of the whole history.
@@ -101,10 +103,10 @@ func (v Verbs) extends(ctx context.Context, i *wiring.Instance, fresh checkpoint
 
 // madeProof is a proof that a checkpoint covers an event.
 type madeProof struct {
-	Event registry.Event `json:"event"`
-	Size  int64          `json:"size"` // number of events under the checkpoint
-	File  string         `json:"file,omitempty"`
-	Proof string         `json:"proof"` // C2SP tlog-proof
+	Event history.Event `json:"event"`
+	Size  int64         `json:"size"` // number of events under the checkpoint
+	File  string        `json:"file,omitempty"`
+	Proof string        `json:"proof"` // C2SP tlog-proof
 }
 
 // Prove proves that one event is in the history.
@@ -158,7 +160,7 @@ func (v Verbs) prove(ctx context.Context, i *wiring.Instance, seq int64, out, tr
 }
 
 // checkProof checks a proof, and that it is of the registry of this name.
-func checkProof(ctx context.Context, verify registry.VerifyNote, data []byte, name string) (checkpoint.Proof, checkpoint.Signed, error) {
+func checkProof(ctx context.Context, verify trust.VerifyNote, data []byte, name string) (checkpoint.Proof, checkpoint.Signed, error) {
 	p, err := checkpoint.ParseProof(data)
 	if err != nil {
 		return p, checkpoint.Signed{}, err
@@ -172,10 +174,10 @@ func checkProof(ctx context.Context, verify registry.VerifyNote, data []byte, na
 
 // provenEvent is an event that a proof shows to be in the history.
 type provenEvent struct {
-	Event  registry.Event `json:"event"`
-	Origin string         `json:"origin"`
-	Size   int64          `json:"size"`   // number of events under the checkpoint
-	Signer string         `json:"signer"` // key identifier
+	Event  history.Event `json:"event"`
+	Origin string        `json:"origin"`
+	Size   int64         `json:"size"`   // number of events under the checkpoint
+	Signer string        `json:"signer"` // key identifier
 }
 
 // CheckProof checks such a proof without a registry.

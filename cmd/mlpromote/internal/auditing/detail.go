@@ -1,9 +1,9 @@
 package auditing
 
-import "mlpromote.dev/mlpromote/registry"
+import "mlpromote.dev/mlpromote/registry/history"
 
 // Detail says in one text what an event is about.
-func Detail(e registry.Event) string {
+func Detail(e history.Event) string {
 	if e.PredicateType != "" && e.Reason != "" {
 		return e.PredicateType + ": " + e.Reason
 	}

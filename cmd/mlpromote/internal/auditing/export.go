@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // exportedHistory is what history export wrote.
@@ -109,8 +110,8 @@ func (v Verbs) exportTo(ctx context.Context, i *wiring.Instance, format string, 
 }
 
 // jsonLines writes events as canonical JSON, one on a line.
-func jsonLines(w io.Writer) func(registry.Event) error {
-	return func(e registry.Event) error {
+func jsonLines(w io.Writer) func(history.Event) error {
+	return func(e history.Event) error {
 		line, err := registry.CanonicalJSON(e)
 		if err != nil {
 			return err
@@ -121,14 +122,14 @@ func jsonLines(w io.Writer) func(registry.Event) error {
 }
 
 // csvRows writes events as rows below a header (RFC 4180), with the keys of their JSON as columns.
-func csvRows(w io.Writer) (func(registry.Event) error, error) {
+func csvRows(w io.Writer) (func(history.Event) error, error) {
 	rows := csv.NewWriter(w)
 	rows.UseCRLF = true
 	columns := eventColumns()
 	if err := rows.Write(columns); err != nil {
 		return nil, err
 	}
-	return func(e registry.Event) error {
+	return func(e history.Event) error {
 		text, err := json.Marshal(e)
 		if err != nil {
 			return err
@@ -154,7 +155,7 @@ func csvRows(w io.Writer) (func(registry.Event) error, error) {
 // eventColumns are the keys of an event, in the order of its fields.
 func eventColumns() []string {
 	var columns []string
-	for field := range reflect.TypeFor[registry.Event]().Fields() {
+	for field := range reflect.TypeFor[history.Event]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		columns = append(columns, name)
 	}

@@ -14,11 +14,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // shownTrust is the newest trust bundle of a registry.
 type shownTrust struct {
-	registry.SignedTrust
+	trust.SignedTrust
 	Published bool   `json:"published"` // by this command
 	File      string `json:"file,omitempty"`
 }
@@ -50,15 +52,15 @@ func (v Verbs) trustBundle(ctx context.Context, i *wiring.Instance, file string)
 	if err != nil {
 		return err
 	}
-	claim, err := i.Verify(ctx, signed.Bundle, registry.RegistryURI(i.Envs.Registry))
+	claim, err := i.Verify(ctx, signed.Bundle, trust.RegistryURI(i.Envs.Registry))
 	if err != nil {
 		return err
 	}
 	// A key that was retired since has published what it did; followers ask what the newest bundle says.
-	if claim.Key == registry.KeyRetired {
-		claim.Key = registry.KeyTrusted
+	if claim.Key == evidence.KeyRetired {
+		claim.Key = evidence.KeyTrusted
 	}
-	if signed.Trust, err = claim.TrustBundle(i.Envs.Registry); err != nil {
+	if signed.Trust, err = trust.BundleOf(claim, i.Envs.Registry); err != nil {
 		return err
 	}
 	if err := signed.Trust.CheckCurrent(clock.Now()); err != nil {
@@ -116,7 +118,7 @@ func (v Verbs) trustPublish(ctx context.Context, i *wiring.Instance, files confi
 }
 
 // trustText shows a bundle: its version and times, and a line for each entry.
-func trustText(s registry.SignedTrust, now time.Time) string {
+func trustText(s trust.SignedTrust, now time.Time) string {
 	b := s.Trust
 	day := func(t time.Time) string { return t.UTC().Format(time.DateTime) }
 	text := fmt.Sprintf("trust bundle %d of %s\ndigest      %s\nsigned by   %s\nissued      %s, %s ago\nexpires     %s\ncheckpoint  %s\n",

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 func assembleCommand(a *program.App) *cobra.Command {
@@ -59,7 +60,7 @@ func assemble(ctx context.Context, a *program.App, i *wiring.Instance, s *spec.S
 		return err
 	}
 	if result.Unchanged && i.Envs.First().External() {
-		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
+		if _, err := i.Publish(ctx, api.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
 			return err
 		}
 	}

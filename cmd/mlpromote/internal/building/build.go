@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 func buildCommand(a *program.App) *cobra.Command {
@@ -90,7 +91,7 @@ func buildRelease(ctx context.Context, a *program.App, i *wiring.Instance, s *sp
 	}
 	if result.Unchanged && result.Release.Part == "" && i.Envs.First().External() {
 		// A publication that broke off before its tags were written is finished.
-		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
+		if _, err := i.Publish(ctx, api.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
 			return err
 		}
 	}

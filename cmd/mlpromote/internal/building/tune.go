@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/tune"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // tuneFlags are those of the verb.
@@ -214,7 +215,7 @@ func trialCells(t tune.Trial, loss string, price float64) []string {
 		cells = append(cells, cost)
 	}
 	broken := strings.Join(t.Violations, ", ")
-	if t.Verdict != registry.VerdictPass && broken == "" {
+	if t.Verdict != evidence.VerdictPass && broken == "" {
 		broken = "limits"
 	}
 	return append(cells, broken)

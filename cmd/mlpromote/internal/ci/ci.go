@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer/jobtoken"
 )
 
@@ -27,7 +28,7 @@ const maxToken = 16 << 10
 // Job reads which CI job this is; nil where nothing says that it is one. Without a token in the variable, a job of GitHub that may
 // asks for one. Errors: CodeInvalid for a token in the variable that is not valid here: by its signature, its audience or its
 // times. If the keys of its issuer cannot be fetched, the result has its claims among those that nothing confirms.
-func Job(ctx context.Context, getenv func(string) string) (*registry.CIOrigin, error) {
+func Job(ctx context.Context, getenv func(string) string) (*evidence.CIOrigin, error) {
 	token := strings.TrimSpace(getenv(TokenVariable))
 	switch {
 	case token != "":
@@ -39,23 +40,23 @@ func Job(ctx context.Context, getenv func(string) string) (*registry.CIOrigin, e
 	if claimed == nil {
 		return nil, nil
 	}
-	return &registry.CIOrigin{Claimed: claimed, Unverified: "there is no token: " + TokenVariable + " is not set"}, nil
+	return &evidence.CIOrigin{Claimed: claimed, Unverified: "there is no token: " + TokenVariable + " is not set"}, nil
 }
 
 // asked is the job as GitHub's token says. The job did not hand the token in, so one that cannot be had fails no build.
-func asked(ctx context.Context, getenv func(string) string) *registry.CIOrigin {
+func asked(ctx context.Context, getenv func(string) string) *evidence.CIOrigin {
 	token, err := jobtoken.GitHub(ctx, getenv, Audience)
 	if err == nil {
-		var job *registry.CIOrigin
+		var job *evidence.CIOrigin
 		if job, err = signed(ctx, getenv, "the token of GitHub", token); err == nil {
 			return job
 		}
 	}
-	return &registry.CIOrigin{Claimed: variables(getenv), Unverified: registry.PlainText(err.Error())}
+	return &evidence.CIOrigin{Claimed: variables(getenv), Unverified: registry.PlainText(err.Error())}
 }
 
 // signed is the job as a token says, whose signature is verified by the keys of its issuer. what names the token in errors.
-func signed(ctx context.Context, getenv func(string) string, what, token string) (*registry.CIOrigin, error) {
+func signed(ctx context.Context, getenv func(string) string, what, token string) (*evidence.CIOrigin, error) {
 	if len(token) > maxToken {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", what, len(token), maxToken)
 	}
@@ -70,12 +71,12 @@ func signed(ctx context.Context, getenv func(string) string, what, token string)
 	claims, err := identifier.Claims(ctx, token)
 	switch {
 	case registry.HasCode(err, registry.CodeUnavailable):
-		return &registry.CIOrigin{Claimed: variables(getenv), Unverified: "the keys of " + issuer + " could not be fetched"}, nil
+		return &evidence.CIOrigin{Claimed: variables(getenv), Unverified: "the keys of " + issuer + " could not be fetched"}, nil
 	case err != nil:
 		err = registry.Errorf(registry.CodeInvalid, "%s: %w", what, err)
 		return nil, registry.WithHint(err, "ask the CI for a token with the audience "+Audience+", right before the build")
 	}
-	return &registry.CIOrigin{Issuer: issuer, Claims: public(claims)}, nil
+	return &evidence.CIOrigin{Issuer: issuer, Claims: public(claims)}, nil
 }
 
 // public are the claims that name a job. Others, such as the name of a person, stay out of the evidence.
@@ -111,17 +112,17 @@ const RunVariable = "MLPROMOTE_CI_RUN_URL"
 func Run(getenv func(string) string) string {
 	switch {
 	case getenv(RunVariable) != "":
-		return registry.RunURL(getenv(RunVariable))
+		return evidence.RunURL(getenv(RunVariable))
 	case getenv("GITHUB_ACTIONS") == "true" && getenv("GITHUB_REPOSITORY") != "" && getenv("GITHUB_RUN_ID") != "":
 		text := cmp.Or(getenv("GITHUB_SERVER_URL"), "https://github.com") + "/" + getenv("GITHUB_REPOSITORY") + "/actions/runs/" + getenv("GITHUB_RUN_ID")
 		if attempt := getenv("GITHUB_RUN_ATTEMPT"); attempt != "" {
 			text += "/attempts/" + attempt
 		}
-		return registry.RunURL(text)
+		return evidence.RunURL(text)
 	case getenv("GITLAB_CI") == "true":
-		return registry.RunURL(getenv("CI_JOB_URL"))
+		return evidence.RunURL(getenv("CI_JOB_URL"))
 	}
-	return registry.RunURL(getenv("BUILD_URL")) // of Jenkins
+	return evidence.RunURL(getenv("BUILD_URL")) // of Jenkins
 }
 
 // variables are what the variables of a job say, by the names of claims; nil outside of a job.
@@ -133,7 +134,7 @@ func variables(getenv func(string) string) map[string]string {
 		}
 	}
 	if run := Run(getenv); run != "" {
-		all[registry.ClaimRun] = run
+		all[evidence.ClaimRun] = run
 	}
 	if len(all) == 0 {
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ci"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // issuer is a CI's issuer of tokens on loopback.
@@ -86,21 +87,21 @@ func TestJob(t *testing.T) {
 	i, other := startIssuer(t), startIssuer(t)
 	good := i.token(t, map[string]any{"repository": "team/models", "run_id": "17", "actor": "a person", "email": "a@example.com", "sha": 5})
 	claimed := map[string]string{"repository": "team/claimed"}
-	said := &registry.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}
+	said := &evidence.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}
 	forAnother := "the token of GitHub: the token of " + i.server.URL + ` is refused: oidc: expected audience "mlpromote" got ["sigstore"]`
 	for name, c := range map[string]struct {
 		variables map[string]string
-		want      *registry.CIOrigin
+		want      *evidence.CIOrigin
 		err       string // in the error, which has code invalid
 	}{
 		"no CI":           {map[string]string{"GITHUB_ACTIONS": ""}, nil, ""},
-		"variables alone": {nil, &registry.CIOrigin{Claimed: claimed, Unverified: "there is no token: MLPROMOTE_CI_TOKEN is not set"}, ""},
+		"variables alone": {nil, &evidence.CIOrigin{Claimed: claimed, Unverified: "there is no token: MLPROMOTE_CI_TOKEN is not set"}, ""},
 		"variables of GitLab": {map[string]string{"GITHUB_ACTIONS": "", "GITLAB_CI": "true", "CI_JOB_ID": "4"},
-			&registry.CIOrigin{Claimed: map[string]string{"job_id": "4"}, Unverified: "there is no token: MLPROMOTE_CI_TOKEN is not set"}, ""},
+			&evidence.CIOrigin{Claimed: map[string]string{"job_id": "4"}, Unverified: "there is no token: MLPROMOTE_CI_TOKEN is not set"}, ""},
 		"a token": {map[string]string{ci.TokenVariable: good},
-			&registry.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}, ""},
+			&evidence.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}, ""},
 		"a token with a line end": {map[string]string{ci.TokenVariable: good + "\n", "GITHUB_ACTIONS": ""},
-			&registry.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}, ""},
+			&evidence.CIOrigin{Issuer: i.server.URL, Claims: map[string]string{"sub": "repo:team/models", "repository": "team/models", "run_id": "17"}}, ""},
 		"a token for another service":  {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"aud": "sigstore"})}, nil, "audience"},
 		"an old token":                 {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})}, nil, "expired"},
 		"a token of another key":       {map[string]string{ci.TokenVariable: other.token(t, map[string]any{"iss": i.server.URL})}, nil, "signature"},
@@ -110,11 +111,11 @@ func TestJob(t *testing.T) {
 		"a token of a megabyte":        {map[string]string{ci.TokenVariable: strings.Repeat("a", 1<<20)}, nil, "bytes"},
 		"GitHub is asked":              {asking(t, good), said, ""},
 		"GitHub gives one for another service": {asking(t, i.token(t, map[string]any{"aud": "sigstore"})),
-			&registry.CIOrigin{Claimed: claimed, Unverified: forAnother}, ""},
-		"GitHub gives none":                     {asking(t, ""), &registry.CIOrigin{Claimed: claimed, Unverified: "GitHub answered without a token"}, ""},
+			&evidence.CIOrigin{Claimed: claimed, Unverified: forAnother}, ""},
+		"GitHub gives none":                     {asking(t, ""), &evidence.CIOrigin{Claimed: claimed, Unverified: "GitHub answered without a token"}, ""},
 		"another system has GitHub's variables": {over(asking(t, good), "GITHUB_ACTIONS", ""), nil, ""},
 		"an issuer that is away": {map[string]string{ci.TokenVariable: i.token(t, map[string]any{"iss": "http://127.0.0.1:1"})},
-			&registry.CIOrigin{Claimed: claimed, Unverified: "the keys of http://127.0.0.1:1 could not be fetched"}, ""},
+			&evidence.CIOrigin{Claimed: claimed, Unverified: "the keys of http://127.0.0.1:1 could not be fetched"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

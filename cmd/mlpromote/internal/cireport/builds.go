@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Built is how an engine was made, as its provenance says.
@@ -35,13 +36,13 @@ type provenance struct {
 
 type dependency struct {
 	Name   string             `json:"name"`
-	Digest registry.DigestSet `json:"digest"`
+	Digest evidence.DigestSet `json:"digest"`
 }
 
 // step is a step of a build. Its digest is the key of the build cache: of everything that can change its output.
 type step struct {
 	Name        string             `json:"name"`
-	Digest      registry.DigestSet `json:"digest"`
+	Digest      evidence.DigestSet `json:"digest"`
 	Annotations struct {
 		Cached  bool            `json:"cached"`
 		Elapsed int64           `json:"elapsedNs"`
@@ -50,10 +51,10 @@ type step struct {
 }
 
 // provenances are those of engines and of the release, by their digests.
-func provenances(claims []registry.Claim) map[registry.Digest]provenance {
+func provenances(claims []evidence.Claim) map[registry.Digest]provenance {
 	all := map[registry.Digest]provenance{}
 	for _, c := range claims {
-		if _, known := all[c.Subject]; known || c.Statement.PredicateType != registry.PredicateProvenance {
+		if _, known := all[c.Subject]; known || c.Statement.PredicateType != evidence.PredicateProvenance {
 			continue
 		}
 		var p provenance

@@ -7,13 +7,13 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // made is provenance of an engine: inputs by name, and steps with options and keys.
 func made(t *testing.T, inputs map[string]string, options, key, variant string) provenance {
 	t.Helper()
-	set := func(text string) registry.DigestSet { return registry.NewDigestSet(digest.FromString(text)) }
+	set := func(text string) evidence.DigestSet { return evidence.NewDigestSet(digest.FromString(text)) }
 	var dependencies []map[string]any
 	for name, text := range inputs {
 		dependencies = append(dependencies, map[string]any{"name": name, "digest": set(text)})

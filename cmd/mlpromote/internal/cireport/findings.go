@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -47,7 +48,7 @@ func findings(r Report, spec Spec) []finding {
 	return all
 }
 
-func checkText(c registry.Check) string {
+func checkText(c evidence.Check) string {
 	want := "at most"
 	if c.AtLeast {
 		want = "at least"
@@ -103,7 +104,7 @@ func JUnit(r Report) ([]byte, error) {
 	for _, e := range r.Engines {
 		engine := junitSuite{Name: plain(e.Label)}
 		for _, c := range e.Checks {
-			engine.add(e.Label, checkName(c), limitFails(c.Verdict == registry.VerdictPass), checkText(c), e.Page)
+			engine.add(e.Label, checkName(c), limitFails(c.Verdict == evidence.VerdictPass), checkText(c), e.Page)
 		}
 		engine.add(e.Label, "verdict", limitFails(e.Passed()), ui.Dash(strings.Join(e.Reasons, "; ")), e.Page)
 		suites.Suites = append(suites.Suites, engine)

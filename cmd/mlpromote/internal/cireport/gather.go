@@ -9,6 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Of decides about the promotion of a release without carrying it out, and reads what it would change. Errors: those of
@@ -19,7 +22,7 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 		return Report{}, err
 	}
 	// The digest is what was inspected: a tag that moves meanwhile does not mix two releases.
-	asked := registry.PromoteRequest{Model: ref.Model, Ref: string(found.Release.Digest), From: ref.Environment, To: to, DryRun: true}
+	asked := api.PromoteRequest{Model: ref.Model, Ref: string(found.Release.Digest), From: ref.Environment, To: to, DryRun: true}
 	promotion, err := i.Promote(ctx, asked)
 	if err != nil && (!registry.HasCode(err, registry.CodePolicy) || promotion.Model == "") {
 		return Report{}, err
@@ -47,7 +50,7 @@ func Of(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (R
 }
 
 // withRemedies adds to each requirement what meets it. ref names the release.
-func withRemedies(p registry.Promotion, ref string) []Requirement {
+func withRemedies(p api.Promotion, ref string) []Requirement {
 	all := []Requirement{}
 	for _, req := range p.Decision.Requirements {
 		all = append(all, Requirement{Requirement: req, Command: req.Command(ref, p.Environment)})
@@ -61,8 +64,8 @@ type gathering struct {
 	i         *wiring.Instance
 	ref       registry.Ref
 	found     inspection.Result
-	promotion registry.Promotion
-	now       *registry.Release // that the destination has; nil: none
+	promotion api.Promotion
+	now       *artifact.Release // that the destination has; nil: none
 }
 
 // unknown notes what could not be read. The report then says so, instead of leaving it out.
@@ -77,10 +80,10 @@ func (g *gathering) page(subject string) string {
 	}
 	for _, e := range g.found.Engines {
 		if e.Label == subject {
-			return registry.EnginePage(g.i.Pages, g.ref.Model, e.Digest, g.ref.Environment)
+			return api.EnginePage(g.i.Pages, g.ref.Model, e.Digest, g.ref.Environment)
 		}
 	}
-	return registry.ReleasePage(g.i.Pages, g.ref.Model, g.found.Release.Digest, g.ref.Environment)
+	return api.ReleasePage(g.i.Pages, g.ref.Model, g.found.Release.Digest, g.ref.Environment)
 }
 
 // current reads what the destination has, and how limits and interface differ from it.
@@ -99,8 +102,8 @@ func (g *gathering) current(ctx context.Context) {
 		return
 	}
 	compared, err := parts.Compare(g.i.Store)(ctx,
-		registry.Located{Repository: registry.Repository(g.ref.Environment, g.ref.Model), Release: g.found.Release},
-		registry.Located{Repository: registry.Repository(to, g.ref.Model), Release: now})
+		policy.Located{Repository: registry.Repository(g.ref.Environment, g.ref.Model), Release: g.found.Release},
+		policy.Located{Repository: registry.Repository(to, g.ref.Model), Release: now})
 	if err != nil {
 		g.unknown("how limits and interface differ from "+now.Tag(), err)
 		return
@@ -110,7 +113,7 @@ func (g *gathering) current(ctx context.Context) {
 
 // engines puts each engine beside the one of its label in the destination.
 func (g *gathering) engines(ctx context.Context) {
-	old := map[string]registry.Engine{}
+	old := map[string]artifact.Engine{}
 	if g.now != nil {
 		for _, e := range g.now.Engines {
 			old[e.Label()] = e
@@ -168,7 +171,7 @@ func (g *gathering) nodes(ctx context.Context) {
 	}
 	g.Unknown = append(g.Unknown, g.promotion.Warnings...)
 	for _, n := range g.promotion.NodesGet {
-		change := registry.NodeChange{Node: "node type " + n.NodeType, To: n.Label, ToEngine: n.Engine}
+		change := api.NodeChange{Node: "node type " + n.NodeType, To: n.Label, ToEngine: n.Engine}
 		if err := g.has(ctx, n.NodeType, &change); err != nil {
 			g.unknown(change.Node, err)
 			continue
@@ -178,7 +181,7 @@ func (g *gathering) nodes(ctx context.Context) {
 }
 
 // has adds the engine that a node type has now.
-func (g *gathering) has(ctx context.Context, nodeType string, change *registry.NodeChange) error {
+func (g *gathering) has(ctx context.Context, nodeType string, change *api.NodeChange) error {
 	if g.now == nil {
 		return nil
 	}
@@ -186,7 +189,7 @@ func (g *gathering) has(ctx context.Context, nodeType string, change *registry.N
 	if err != nil {
 		return err
 	}
-	was, err := g.i.Resolve(ctx, registry.ResolveQuery{Environment: g.promotion.Environment, Model: g.ref.Model, Node: node})
+	was, err := g.i.Resolve(ctx, api.ResolveQuery{Environment: g.promotion.Environment, Model: g.ref.Model, Node: node})
 	if err != nil && was.Engine == nil && !refused(err) {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -27,7 +29,7 @@ func Markdown(r Report) string {
 
 // Decision is the decision about a promotion in the same form, without what needs the registry. refusal is why it was
 // refused, which is said where no requirement says it; empty if it was not.
-func Decision(p registry.Promotion, refusal string) string {
+func Decision(p api.Promotion, refusal string) string {
 	name := registry.Ref{Environment: p.From, Model: p.Model, Tag: p.Version}
 	r := Report{
 		Model: p.Model, Version: p.Version, Destination: p.Environment, Unchanged: p.Unchanged && refusal == "",
@@ -39,7 +41,7 @@ func Decision(p registry.Promotion, refusal string) string {
 		said = md(refusal) + "\n"
 	}
 	for _, n := range p.NodesGet {
-		r.Nodes = append(r.Nodes, registry.NodeChange{Node: "node type " + n.NodeType, To: n.Label})
+		r.Nodes = append(r.Nodes, api.NodeChange{Node: "node type " + n.NodeType, To: n.Label})
 	}
 	return page(heading(r)+md(name.String())+"\n", said, requirementsTable(r), nodesTable(r))
 }
@@ -188,7 +190,7 @@ func verdict(e Engine) string {
 		return "not verified"
 	case e.Passed():
 		return "pass"
-	case e.Verdict != registry.VerdictPass:
+	case e.Verdict != evidence.VerdictPass:
 		return "**" + md(string(e.Verdict)) + "**"
 	}
 	return "**latency: " + md(string(e.LatencyVerdict)) + "**"

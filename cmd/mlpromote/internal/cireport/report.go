@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -23,24 +26,24 @@ type Report struct {
 	Run        string `json:"run,omitempty"`
 	RunClaimed bool   `json:"runClaimed,omitempty"`
 	// Current is the version that the destination has now; empty if it has none.
-	Current      string                `json:"current,omitempty"`
-	Unchanged    bool                  `json:"unchanged"` // it is the release that is there
-	Allowed      bool                  `json:"allowed"`   // every requirement is met
-	Requirements []Requirement         `json:"requirements"`
-	Engines      []Engine              `json:"engines"`
-	Gone         []string              `json:"gone,omitempty"`    // labels that only the release there now has
-	LeftOut      []registry.LeftOut    `json:"leftOut,omitempty"` // engines of the spec that were not built
-	Looser       []string              `json:"looser,omitempty"`  // limits that are looser than those there now
-	Interface    []string              `json:"interface,omitempty"`
-	Nodes        []registry.NodeChange `json:"nodes,omitempty"` // what node types have now and would get
-	Steps        *Steps                `json:"steps,omitempty"`
+	Current      string             `json:"current,omitempty"`
+	Unchanged    bool               `json:"unchanged"` // it is the release that is there
+	Allowed      bool               `json:"allowed"`   // every requirement is met
+	Requirements []Requirement      `json:"requirements"`
+	Engines      []Engine           `json:"engines"`
+	Gone         []string           `json:"gone,omitempty"`    // labels that only the release there now has
+	LeftOut      []evidence.LeftOut `json:"leftOut,omitempty"` // engines of the spec that were not built
+	Looser       []string           `json:"looser,omitempty"`  // limits that are looser than those there now
+	Interface    []string           `json:"interface,omitempty"`
+	Nodes        []api.NodeChange   `json:"nodes,omitempty"` // what node types have now and would get
+	Steps        *Steps             `json:"steps,omitempty"`
 	// Unknown says what could not be read, and is missing above for that reason.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
 // Requirement is a requirement of the destination, and how to meet it.
 type Requirement struct {
-	registry.Requirement
+	policy.Requirement
 	Page    string `json:"page,omitempty"`    // of the subject at the service; empty without one
 	Command string `json:"command,omitempty"` // that meets it; empty where no single one does, or it is met
 }
@@ -51,20 +54,20 @@ type Engine struct {
 	Page    string           `json:"page,omitempty"` // at the service; empty without one
 	Digest  registry.Digest  `json:"digest"`
 	Bytes   int64            `json:"bytes"`
-	Verdict registry.Verdict `json:"verdict"` // empty: no report of a trusted verifier
+	Verdict evidence.Verdict `json:"verdict"` // empty: no report of a trusted verifier
 	// Reasons are why it did not pass.
 	Reasons []string `json:"reasons,omitempty"`
 	// Tightest is the check with the least margin, which is the part of the limit that is left.
-	Tightest *registry.Check  `json:"tightest,omitempty"`
-	Margin   *registry.Figure `json:"margin,omitempty"`
-	Checks   []registry.Check `json:"checks,omitempty"`
+	Tightest *evidence.Check  `json:"tightest,omitempty"`
+	Margin   *evidence.Figure `json:"margin,omitempty"`
+	Checks   []evidence.Check `json:"checks,omitempty"`
 
-	Accuracy *registry.Accuracy        `json:"accuracy,omitempty"`
-	Against  *registry.CurrentAccuracy `json:"against,omitempty"` // the engine there now, on the same cases
-	Latency  *registry.Latency         `json:"latency,omitempty"`
-	Slower   *registry.LatencyRatio    `json:"slower,omitempty"` // beside the engine there now, in one run
+	Accuracy *evidence.Accuracy        `json:"accuracy,omitempty"`
+	Against  *evidence.CurrentAccuracy `json:"against,omitempty"` // the engine there now, on the same cases
+	Latency  *evidence.Latency         `json:"latency,omitempty"`
+	Slower   *evidence.LatencyRatio    `json:"slower,omitempty"` // beside the engine there now, in one run
 	// LatencyVerdict is empty where there is no performance report.
-	LatencyVerdict registry.Verdict `json:"latencyVerdict,omitempty"`
+	LatencyVerdict evidence.Verdict `json:"latencyVerdict,omitempty"`
 
 	Was      registry.Digest `json:"was,omitempty"`      // engine of this label there now; empty: none
 	WasBytes int64           `json:"wasBytes,omitempty"` // its size
@@ -75,8 +78,8 @@ type Engine struct {
 // Passed reports whether the newest reports of the engine passed. Latency without a limit has no verdict but that it was
 // recorded.
 func (e Engine) Passed() bool {
-	fast := e.LatencyVerdict == "" || e.LatencyVerdict == registry.VerdictRecorded || e.LatencyVerdict == registry.VerdictPass
-	return e.Verdict == registry.VerdictPass && fast
+	fast := e.LatencyVerdict == "" || e.LatencyVerdict == evidence.VerdictRecorded || e.LatencyVerdict == evidence.VerdictPass
+	return e.Verdict == evidence.VerdictPass && fast
 }
 
 // Steps is what a build took, as its provenance says.
@@ -102,11 +105,11 @@ func (r Report) Unmet() []Requirement {
 }
 
 // tightest finds the check with the least margin.
-func tightest(checks []registry.Check) (worst *registry.Check, margin *registry.Figure) {
+func tightest(checks []evidence.Check) (worst *evidence.Check, margin *evidence.Figure) {
 	least := math.Inf(1)
 	for i, c := range checks {
 		m := validators.Margin(c)
-		if c.Verdict != registry.VerdictPass {
+		if c.Verdict != evidence.VerdictPass {
 			m = math.Min(m, 0) // a limit that is not decided counts as one without margin
 		}
 		if worst == nil || m < least {
@@ -116,16 +119,16 @@ func tightest(checks []registry.Check) (worst *registry.Check, margin *registry.
 	if worst == nil || math.IsNaN(least) {
 		return worst, nil
 	}
-	return worst, new(registry.Figure(least))
+	return worst, new(evidence.Figure(least))
 }
 
 // failed are the checks that did not pass.
-func failed(checks []registry.Check) []registry.Check {
-	return slices.DeleteFunc(slices.Clone(checks), func(c registry.Check) bool { return c.Verdict == registry.VerdictPass })
+func failed(checks []evidence.Check) []evidence.Check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c evidence.Check) bool { return c.Verdict == evidence.VerdictPass })
 }
 
 // checkName names a check within an engine.
-func checkName(c registry.Check) string {
+func checkName(c evidence.Check) string {
 	name := c.Figure
 	if c.Output != "" {
 		name = c.Output + " " + name

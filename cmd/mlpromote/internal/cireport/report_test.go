@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // hostile is what a model, an engine or a message may be called by whoever wrote the model.
@@ -16,23 +19,23 @@ const hostile = "a|b`c`<img src=x onerror=alert(1)>\n::error::x\r\n@team #1 [x](
 
 // unmetReport is a report with everything in it, all names of which are hostile.
 func unmetReport() Report {
-	fail := registry.Check{Output: hostile, Figure: "maxError", Value: 2, Limit: 1, Verdict: registry.VerdictFail, Cases: 9}
-	worst, margin := tightest([]registry.Check{fail})
+	fail := evidence.Check{Output: hostile, Figure: "maxError", Value: 2, Limit: 1, Verdict: evidence.VerdictFail, Cases: 9}
+	worst, margin := tightest([]evidence.Check{fail})
 	return Report{
 		Release: "staging/vision/digits:1.1.0@sha256:00", Model: "vision/digits", Version: "1.1.0", Destination: "prod", Current: "1.0.0",
 		Requirements: []Requirement{
-			{registry.Requirement{Name: "parity", Subject: "cpu/int8", Detail: hostile}, "", "mlpromote verify x"},
-			{registry.Requirement{Name: "parity", Subject: "cpu/fp32", Detail: hostile}, "", "mlpromote verify x"},
-			{registry.Requirement{Name: "signature", Subject: "release", Met: true}, "", ""},
+			{policy.Requirement{Name: "parity", Subject: "cpu/int8", Detail: hostile}, "", "mlpromote verify x"},
+			{policy.Requirement{Name: "parity", Subject: "cpu/fp32", Detail: hostile}, "", "mlpromote verify x"},
+			{policy.Requirement{Name: "signature", Subject: "release", Met: true}, "", ""},
 		},
 		Engines: []Engine{
-			{Label: "cpu/fp32", Verdict: registry.VerdictPass, LatencyVerdict: registry.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5,
+			{Label: "cpu/fp32", Verdict: evidence.VerdictPass, LatencyVerdict: evidence.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5,
 				Built: &Built{Steps: 3, Cached: 1, Elapsed: 2 * time.Second, Because: []string{"source", "asset " + hostile, "a", "b", "c", "d"}}},
-			{Label: "cpu/" + hostile, Verdict: registry.VerdictFail, Reasons: []string{hostile}, Checks: []registry.Check{fail}, Tightest: worst, Margin: margin},
+			{Label: "cpu/" + hostile, Verdict: evidence.VerdictFail, Reasons: []string{hostile}, Checks: []evidence.Check{fail}, Tightest: worst, Margin: margin},
 			{Label: "gpu/fp16"},
 		},
-		Gone: []string{hostile}, LeftOut: []registry.LeftOut{{Label: hostile, Code: registry.CodeUnavailable}}, Looser: []string{hostile}, Interface: []string{hostile},
-		Nodes: []registry.NodeChange{{Node: "node type " + hostile, From: hostile}}, Steps: &Steps{Count: 3, Cached: 1, Elapsed: 90 * time.Second}, Unknown: []string{hostile},
+		Gone: []string{hostile}, LeftOut: []evidence.LeftOut{{Label: hostile, Code: registry.CodeUnavailable}}, Looser: []string{hostile}, Interface: []string{hostile},
+		Nodes: []api.NodeChange{{Node: "node type " + hostile, From: hostile}}, Steps: &Steps{Count: 3, Cached: 1, Elapsed: 90 * time.Second}, Unknown: []string{hostile},
 	}
 }
 
@@ -45,8 +48,8 @@ func TestHostileMarkdown(t *testing.T) {
 	if columns := strings.Count(text, "<!--"); columns != 1 {
 		t.Errorf("%d comments in the text, want the marker alone", columns)
 	}
-	held := registry.Promotion{Environment: hostile, From: hostile, Model: hostile, Version: hostile, Release: hostile}
-	held.Decision.Requirements = []registry.Requirement{{Name: hostile, Subject: hostile, Detail: hostile, Met: true}}
+	held := api.Promotion{Environment: hostile, From: hostile, Model: hostile, Version: hostile, Release: hostile}
+	held.Decision.Requirements = []policy.Requirement{{Name: hostile, Subject: hostile, Detail: hostile, Met: true}}
 	noMarkup(t, Decision(held, hostile))
 	held.Decision.Requirements[0].Met = false
 	noMarkup(t, Decision(held, hostile))
@@ -80,22 +83,22 @@ func noMarkup(t *testing.T, body string) {
 // A decision says whether and why not, also where a hold refuses what the requirements allow.
 func TestDecision(t *testing.T) {
 	t.Parallel()
-	met := registry.Requirement{Name: "signature", Subject: "release", Met: true}
-	unmet := registry.Requirement{Name: registry.RequireParity, Subject: "cpu/int8", Detail: "there is no report"}
+	met := policy.Requirement{Name: "signature", Subject: "release", Met: true}
+	unmet := policy.Requirement{Name: policy.RequireParity, Subject: "cpu/int8", Detail: "there is no report"}
 	for name, c := range map[string]struct {
-		requirements []registry.Requirement
+		requirements []policy.Requirement
 		refusal      string
 		want         []string
 	}{
-		"unmet":           {[]registry.Requirement{met, unmet}, "refused", []string{"**may not be promoted to prod**: 1 requirement unmet", "| parity | unmet | cpu/int8 | there is no report | `mlpromote verify staging/m:1.0.0` |"}},
-		"refused":         {[]registry.Requirement{met, {Name: registry.RequireParity, Subject: "cpu/int8", Detail: "it failed", Refused: true}}, "refused", []string{"1 requirement unmet", "| parity | **refused** | cpu/int8 | it failed |  |"}},
-		"held":            {[]registry.Requirement{met}, "held: a fair", []string{"**may not be promoted to prod**\n", "\nheld: a fair\n", "All 1 requirement is met."}},
-		"tried":           {[]registry.Requirement{met}, "", []string{"**may be promoted to prod**\n"}},
+		"unmet":           {[]policy.Requirement{met, unmet}, "refused", []string{"**may not be promoted to prod**: 1 requirement unmet", "| parity | unmet | cpu/int8 | there is no report | `mlpromote verify staging/m:1.0.0` |"}},
+		"refused":         {[]policy.Requirement{met, {Name: policy.RequireParity, Subject: "cpu/int8", Detail: "it failed", Refused: true}}, "refused", []string{"1 requirement unmet", "| parity | **refused** | cpu/int8 | it failed |  |"}},
+		"held":            {[]policy.Requirement{met}, "held: a fair", []string{"**may not be promoted to prod**\n", "\nheld: a fair\n", "All 1 requirement is met."}},
+		"tried":           {[]policy.Requirement{met}, "", []string{"**may be promoted to prod**\n"}},
 		"no requirements": {nil, "", []string{"**may not be promoted to prod**\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := registry.Promotion{From: "staging", Environment: "prod", Model: "m", Version: "1.0.0", Release: "sha256:00"}
+			p := api.Promotion{From: "staging", Environment: "prod", Model: "m", Version: "1.0.0", Release: "sha256:00"}
 			p.Decision.Requirements = c.requirements
 			text := Decision(p, c.refusal)
 			for _, want := range c.want {

@@ -7,6 +7,9 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // result is what a step prints and hands on.
@@ -34,7 +37,7 @@ type document struct {
 	Release     json.RawMessage  `json:"release"`
 	Engines     []engineDocument `json:"engines"`
 	Decision    *struct {
-		Requirements []registry.Requirement `json:"requirements"`
+		Requirements []policy.Requirement `json:"requirements"`
 	} `json:"decision"`
 	Error *failure `json:"error"`
 }
@@ -47,7 +50,7 @@ type engineDocument struct {
 }
 
 type verdict struct {
-	Verdict registry.Verdict `json:"verdict"`
+	Verdict evidence.Verdict `json:"verdict"`
 }
 
 // outputsOf takes the outputs of a step from what the verb printed. release-digest is there whenever the verb knew it, also
@@ -71,7 +74,7 @@ func outputsOf(verb string, exit int, printed []byte) (result, error) {
 		set("environment", d.Environment)
 	}
 	var digest string
-	var release registry.Release
+	var release artifact.Release
 	if json.Unmarshal(d.Release, &digest) == nil {
 		set("release-digest", digest)
 	} else if json.Unmarshal(d.Release, &release) == nil {
@@ -91,18 +94,18 @@ func outputsOf(verb string, exit int, printed []byte) (result, error) {
 	set("engine-digests", object(engines))
 	set("verdicts", object(verdicts))
 	if d.Decision != nil {
-		decision := registry.Decision{Requirements: d.Decision.Requirements}
+		decision := policy.Decision{Requirements: d.Decision.Requirements}
 		set("allowed", strconv.FormatBool(decision.Allowed() && exit == 0))
 	}
 	return r, nil
 }
 
 // worse is the verdict of an engine: that on parity, unless latency alone failed.
-func worse(parity, latency *verdict) registry.Verdict {
+func worse(parity, latency *verdict) evidence.Verdict {
 	switch {
 	case parity == nil:
-		return registry.VerdictUndecided
-	case parity.Verdict == registry.VerdictPass && latency != nil && latency.Verdict != registry.VerdictPass && latency.Verdict != registry.VerdictRecorded:
+		return evidence.VerdictUndecided
+	case parity.Verdict == evidence.VerdictPass && latency != nil && latency.Verdict != evidence.VerdictPass && latency.Verdict != evidence.VerdictRecorded:
 		return latency.Verdict
 	}
 	return parity.Verdict

@@ -24,6 +24,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // maxPrinted is how much JSON a verb may print.
@@ -341,7 +342,7 @@ func (v Verb) mark(ctx context.Context, sys system, flags []string, r result) er
 // decided is the decision of a promotion that did not move the head, as Markdown. It is the one that the verb printed: one
 // that is asked for again could be another. Empty: there is none.
 func decided(r result, printed []byte) string {
-	var p registry.Promotion
+	var p api.Promotion
 	if r.Verb != "promote" || r.Outputs["ref"] != "" || json.Unmarshal(printed, &p) != nil || p.Model == "" {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Bisect finds the first tensor in which an engine and the reference model part ways.
@@ -214,7 +215,7 @@ func costliest(layers []diagnose.LayerCost) (worst diagnose.LayerCost, ok bool) 
 	return worst, ok
 }
 
-func maybe(f *registry.Figure) string {
+func maybe(f *evidence.Figure) string {
 	if f == nil {
 		return "-"
 	}
@@ -224,7 +225,7 @@ func maybe(f *registry.Figure) string {
 // same is the ratio in dB from which on outputs count as equal.
 const same = 200
 
-func decibels(f registry.Figure) string {
+func decibels(f evidence.Figure) string {
 	switch v := float64(f); {
 	case v >= same:
 		return "equal"

@@ -13,6 +13,10 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/readiness"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -61,11 +65,11 @@ Exit code 0, whatever is missing.`,
 
 // checklist is what readiness prints.
 type checklist struct {
-	Ref         string                   `json:"ref"`
-	Release     registry.Digest          `json:"release"`
-	Destination string                   `json:"destination,omitempty"` // whose policy is asked; absent if there is none
-	Undecided   string                   `json:"undecided,omitempty"`   // why its policy could not be asked
-	Items       []registry.ReadinessItem `json:"items"`
+	Ref         string                    `json:"ref"`
+	Release     registry.Digest           `json:"release"`
+	Destination string                    `json:"destination,omitempty"` // whose policy is asked; absent if there is none
+	Undecided   string                    `json:"undecided,omitempty"`   // why its policy could not be asked
+	Items       []readiness.ReadinessItem `json:"items"`
 }
 
 func (v Verbs) checklist(ctx context.Context, i *wiring.Instance, ref registry.Ref, to string) (checklist, error) {
@@ -79,11 +83,11 @@ func (v Verbs) checklist(ctx context.Context, i *wiring.Instance, ref registry.R
 	}
 	full := registry.Ref{Host: i.HostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: release.Tag(), Digest: release.Digest}
 	list := checklist{Ref: full.String(), Release: release.Digest}
-	in := registry.ReadinessInput{Release: release, Claims: claims, Source: ref.Environment,
+	in := readiness.ReadinessInput{Release: release, Claims: claims, Source: ref.Environment,
 		Ref: ref.Environment + "/" + ref.Model + ":" + release.Tag()}
 	if _, destination, found := i.Envs.Edge(ref.Environment, to); found == nil {
 		list.Destination, in.Destination = destination.Name, destination.Name
-		promotion, err := i.Registry.Promote(ctx, registry.PromoteRequest{Model: ref.Model, Ref: string(release.Digest), From: ref.Environment,
+		promotion, err := i.Registry.Promote(ctx, api.PromoteRequest{Model: ref.Model, Ref: string(release.Digest), From: ref.Environment,
 			To: destination.Name, DryRun: true})
 		if len(promotion.Decision.Requirements) > 0 {
 			in.Decision = &promotion.Decision
@@ -97,12 +101,12 @@ func (v Verbs) checklist(ctx context.Context, i *wiring.Instance, ref registry.R
 		return list, err
 	}
 	in.Named = named(ctx, i, ref, release)
-	list.Items = registry.Readiness(in)
+	list.Items = readiness.Readiness(in)
 	return list, nil
 }
 
 // headsOf are the releases that an environment has and had, newest first: the next one, or else that of the release.
-func headsOf(ctx context.Context, i *wiring.Instance, in registry.ReadinessInput) (head registry.Digest, earlier []registry.Digest, err error) {
+func headsOf(ctx context.Context, i *wiring.Instance, in readiness.ReadinessInput) (head registry.Digest, earlier []registry.Digest, err error) {
 	environment := in.Destination
 	if environment == "" {
 		environment = in.Source
@@ -114,7 +118,7 @@ func headsOf(ctx context.Context, i *wiring.Instance, in registry.ReadinessInput
 	for _, h := range heads {
 		head = h.Release
 	}
-	events, err := i.Registry.History(ctx, registry.HistoryQuery{Model: in.Release.Model, Environment: environment, Descending: true, Limit: 1000})
+	events, err := i.Registry.History(ctx, history.HistoryQuery{Model: in.Release.Model, Environment: environment, Descending: true, Limit: 1000})
 	for _, e := range events {
 		if e.Release != "" && !slices.Contains(earlier, e.Release) {
 			earlier = append(earlier, e.Release)
@@ -124,7 +128,7 @@ func headsOf(ctx context.Context, i *wiring.Instance, in registry.ReadinessInput
 }
 
 // named says whether the interface has names of classes or features; nil if it cannot be read.
-func named(ctx context.Context, i *wiring.Instance, ref registry.Ref, release registry.Release) *bool {
+func named(ctx context.Context, i *wiring.Instance, ref registry.Ref, release artifact.Release) *bool {
 	temp, err := tempdir.New("readiness")
 	if err != nil {
 		return nil
@@ -154,8 +158,8 @@ func named(ctx context.Context, i *wiring.Instance, ref registry.Ref, release re
 }
 
 // bySubject groups items by what they are about, in their order.
-func bySubject(items []registry.ReadinessItem) (subjects []string, of map[string][]registry.ReadinessItem) {
-	of = make(map[string][]registry.ReadinessItem)
+func bySubject(items []readiness.ReadinessItem) (subjects []string, of map[string][]readiness.ReadinessItem) {
+	of = make(map[string][]readiness.ReadinessItem)
 	for _, item := range items {
 		if _, ok := of[item.Subject]; !ok {
 			subjects = append(subjects, item.Subject)
@@ -190,7 +194,7 @@ func destinationText(l checklist) string {
 	return "no environment takes releases from this one"
 }
 
-func askedText(item registry.ReadinessItem, l checklist) string {
+func askedText(item readiness.ReadinessItem, l checklist) string {
 	if l.Destination == "" || l.Undecided != "" {
 		return "-"
 	}
@@ -211,7 +215,7 @@ func proofText(proof []registry.Digest) string {
 }
 
 // nextText says how to supply what is missing, and what the policy says.
-func nextText(item registry.ReadinessItem) []string {
+func nextText(item readiness.ReadinessItem) []string {
 	var lines []string
 	if item.Refused != "" && item.Refused != item.Detail {
 		lines = append(lines, fmt.Sprintf("  %s: the policy refuses: %s\n", item.Name, ui.Plain(item.Refused)))
@@ -223,16 +227,16 @@ func nextText(item registry.ReadinessItem) []string {
 }
 
 func summary(l checklist) string {
-	counts := make(map[registry.ReadinessState]int)
+	counts := make(map[readiness.ReadinessState]int)
 	asked := 0
 	for _, item := range l.Items {
 		counts[item.State]++
-		if len(item.Asked) > 0 && item.State != registry.Ready && item.State != registry.NotApplicable {
+		if len(item.Asked) > 0 && item.State != readiness.Ready && item.State != readiness.NotApplicable {
 			asked++
 		}
 	}
-	text := fmt.Sprintf("%d ready, %d missing, %d failing, %d not applicable", counts[registry.Ready], counts[registry.Missing],
-		counts[registry.Failing], counts[registry.NotApplicable])
+	text := fmt.Sprintf("%d ready, %d missing, %d failing, %d not applicable", counts[readiness.Ready], counts[readiness.Missing],
+		counts[readiness.Failing], counts[readiness.NotApplicable])
 	if l.Destination != "" && l.Undecided == "" {
 		text += fmt.Sprintf("; the policy of %s requires %d of the items that are missing or failing", ui.Plain(l.Destination), asked)
 	}
@@ -240,11 +244,11 @@ func summary(l checklist) string {
 }
 
 // boxOf is ticked for what is proven. What the release does not have needs no box.
-func boxOf(s registry.ReadinessState) string {
+func boxOf(s readiness.ReadinessState) string {
 	switch s {
-	case registry.Ready:
+	case readiness.Ready:
 		return "[x] "
-	case registry.NotApplicable:
+	case readiness.NotApplicable:
 		return ""
 	}
 	return "[ ] "

@@ -20,6 +20,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -129,7 +131,7 @@ func exceeded(r diagnose.Replayed) error {
 	var lines []string
 	for _, output := range r.Outputs {
 		for _, check := range output.Checks {
-			if check.Verdict == registry.VerdictFail {
+			if check.Verdict == evidence.VerdictFail {
 				lines = append(lines, fmt.Sprintf("output %s: %s is %s, %s", output.Name, check.Figure, validators.ValueText(check, float64(check.Value)),
 					validators.LimitText(check)))
 			}
@@ -251,7 +253,7 @@ func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o repla
 }
 
 // reportIn takes a parity report out of a bundle, a statement, or a predicate alone, and the digest of its engine.
-func reportIn(data []byte) (subject registry.Digest, report registry.ParityReport, err error) {
+func reportIn(data []byte) (subject registry.Digest, report evidence.ParityReport, err error) {
 	var bundle struct {
 		Envelope struct {
 			Payload []byte `json:"payload"`
@@ -263,13 +265,13 @@ func reportIn(data []byte) (subject registry.Digest, report registry.ParityRepor
 	if len(bundle.Envelope.Payload) > 0 {
 		data = bundle.Envelope.Payload
 	}
-	var statement registry.Statement
+	var statement evidence.Statement
 	if err := registry.DecodeSigned(data, &statement); err != nil {
 		return "", report, errors.New("the signed content is no statement")
 	}
 	if statement.Type != "" {
-		if statement.PredicateType != registry.PredicateParity {
-			return "", report, fmt.Errorf("its predicate type is %.100q, not %q", statement.PredicateType, registry.PredicateParity)
+		if statement.PredicateType != evidence.PredicateParity {
+			return "", report, fmt.Errorf("its predicate type is %.100q, not %q", statement.PredicateType, evidence.PredicateParity)
 		}
 		for _, s := range statement.Subject {
 			subject = s.Digest.SHA256()
@@ -291,12 +293,12 @@ func holder(ctx context.Context, i *wiring.Instance, engine registry.Digest) (re
 		return registry.Ref{}, registry.Errorf(registry.CodeInvalid,
 			"the report does not name its engine, since it is without its statement: want --ref and --engine")
 	}
-	events, err := i.Registry.History(ctx, registry.HistoryQuery{Subject: engine, Descending: true, Limit: 100})
+	events, err := i.Registry.History(ctx, history.HistoryQuery{Subject: engine, Descending: true, Limit: 100})
 	if err != nil {
 		return registry.Ref{}, err
 	}
 	for _, e := range events {
-		heads, err := i.Registry.History(ctx, registry.HistoryQuery{Environment: e.Environment, Model: e.Model, Descending: true, Limit: 1000})
+		heads, err := i.Registry.History(ctx, history.HistoryQuery{Environment: e.Environment, Model: e.Model, Descending: true, Limit: 1000})
 		if err != nil {
 			return registry.Ref{}, err
 		}
@@ -371,7 +373,7 @@ func replayText(r replayed) string {
 	rows := [][]string{{"", "NAME", "TYPE", "SHAPE", "SMALLEST", "LARGEST", "MEAN", "SPREAD"}}
 	row := func(what string, s diagnose.TensorSummary) {
 		cells := []string{what, s.Name, s.DType, strings.Trim(fmt.Sprint(s.Shape), "[]")}
-		for _, f := range []registry.Figure{s.Min, s.Max, s.Mean, s.Spread} {
+		for _, f := range []evidence.Figure{s.Min, s.Max, s.Mean, s.Spread} {
 			cells = append(cells, fmt.Sprintf("%.4g", float64(f)))
 		}
 		if s.Others > 0 {

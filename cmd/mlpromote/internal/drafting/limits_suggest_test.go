@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestSuggestedLimitsNameWhoFails(t *testing.T) {
 	t.Parallel()
 	s := validators.NewSuggestion(500, 1000)
-	s.Add("cpu/int8", "int8", registry.ParityReport{Checks: []registry.Check{
-		{Output: "y", Figure: "snrDb", Value: 1, Limit: 12, AtLeast: true, Verdict: registry.VerdictFail}}})
+	s.Add("cpu/int8", "int8", evidence.ParityReport{Checks: []evidence.Check{
+		{Output: "y", Figure: "snrDb", Value: 1, Limit: 12, AtLeast: true, Verdict: evidence.VerdictFail}}})
 	var stdout, stderr bytes.Buffer
 	a := &program.App{UI: ui.NewPlain("mlpromote", &stdout, &stderr)}
 	err := printSuggested(a, *s)

@@ -12,13 +12,15 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // BOM writes what is known about a release as a CycloneDX 1.7 ML-BOM, in canonical JSON. resource is the URI of the
 // repository that has the release. The same release and evidence give the same bytes: the serial number is derived from the
 // rest, and the timestamp is that of the newest statement.
 func BOM(found inspection.Result, resource string) ([]byte, error) {
-	counted, _ := registry.Accept(found.Release, found.Claims)
+	counted, _ := evidence.Accept(found.Release, found.Claims)
 	b := builder{found: found, claims: counted, resource: resource, components: map[string]cdxComponent{}}
 	document := cdxBOM{Schema: cdxSchema, Format: "CycloneDX", SpecVersion: "1.7", Version: 1}
 	document.Metadata.Component = b.release()
@@ -54,7 +56,7 @@ func serial(rest []byte) string {
 // builder collects components, each once, and what depends on what.
 type builder struct {
 	found      inspection.Result
-	claims     []registry.Claim // that count
+	claims     []evidence.Claim // that count
 	resource   string
 	components map[string]cdxComponent // by bom-ref
 	depends    []cdxDependency
@@ -104,10 +106,10 @@ func (b *builder) original() cdxComponent {
 	return cdxComponent{Type: cdxModel, Ref: sourceRef, Name: r.Model + " reference", Version: r.Version, Hashes: hashes(r.Engines[0].Reference)}
 }
 
-func engineRef(e registry.Engine) string { return "engine:" + string(e.Digest) }
+func engineRef(e artifact.Engine) string { return "engine:" + string(e.Digest) }
 
 // engine adds an engine with what it was made from and with, and what was measured of it.
-func (b *builder) engine(e registry.Engine, known inspection.Engine) {
+func (b *builder) engine(e artifact.Engine, known inspection.Engine) {
 	r := b.found.Release
 	made := provenanceOf(b.claims, e.Digest)
 	c := cdxComponent{
@@ -133,7 +135,7 @@ func (b *builder) engine(e registry.Engine, known inspection.Engine) {
 	if p := known.Parity; p != nil {
 		for _, read := range []struct {
 			kind string
-			of   registry.DigestSet
+			of   evidence.DigestSet
 		}{{"cases", p.Cases.Digest}, {"golden outputs", p.Cases.Golden}} {
 			if d := read.of.SHA256(); d != "" {
 				card.Parameters.Datasets = append(card.Parameters.Datasets, cdxRef{b.data(read.kind, d)})
@@ -158,7 +160,7 @@ func (b *builder) engine(e registry.Engine, known inspection.Engine) {
 }
 
 // ancestors are what the engine was made from: the reference model, or its variant in another precision, whose ancestor that is.
-func (b *builder) ancestors(e registry.Engine) []cdxComponent {
+func (b *builder) ancestors(e artifact.Engine) []cdxComponent {
 	from := b.original()
 	from.Ref = ""
 	if e.Variant == e.Precision && e.Precision == "fp32" {
@@ -171,7 +173,7 @@ func (b *builder) ancestors(e registry.Engine) []cdxComponent {
 }
 
 // toolchain adds the software that built an engine or quantized a model.
-func (b *builder) toolchain(t registry.Toolchain) string {
+func (b *builder) toolchain(t artifact.Toolchain) string {
 	c := cdxComponent{Type: "application", Ref: "toolchain:" + t.Name + "@" + t.Version, Name: t.Name, Version: t.Version}
 	if t.Lock != "" {
 		c.Ref += ":" + string(t.Lock)
@@ -224,9 +226,9 @@ func (b *builder) evidence(subject registry.Digest) (refs []cdxReference) {
 }
 
 // summary is the promoter's summary of the release.
-func (b *builder) summary(subject registry.Digest) (registry.VSA, bool) {
+func (b *builder) summary(subject registry.Digest) (evidence.VSA, bool) {
 	if b.found.Summary == nil || subject != b.found.Release.Digest {
-		return registry.VSA{}, false
+		return evidence.VSA{}, false
 	}
 	return *b.found.Summary, true
 }
@@ -237,17 +239,17 @@ type built struct {
 		InternalParameters struct {
 			Calibration []registry.Digest `json:"calibration"`
 			Made        struct {
-				Quantizer *registry.Toolchain `json:"quantizer"`
+				Quantizer *artifact.Toolchain `json:"quantizer"`
 			} `json:"made"`
 		} `json:"internalParameters"`
 	} `json:"buildDefinition"`
 }
 
 // provenanceOf reads the first provenance about an engine that counts; the zero built if there is none.
-func provenanceOf(claims []registry.Claim, engine registry.Digest) built {
+func provenanceOf(claims []evidence.Claim, engine registry.Digest) built {
 	for _, c := range claims {
 		var made built
-		if c.Subject == engine && c.Statement.PredicateType == registry.PredicateProvenance && registry.DecodeSigned(c.Statement.Predicate, &made) == nil {
+		if c.Subject == engine && c.Statement.PredicateType == evidence.PredicateProvenance && registry.DecodeSigned(c.Statement.Predicate, &made) == nil {
 			return made
 		}
 	}

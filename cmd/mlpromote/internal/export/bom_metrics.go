@@ -3,11 +3,11 @@ package export
 import (
 	"strconv"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // figure is a number as CycloneDX has it, as text; "inf", "-inf" and "nan" are as in reports.
-func figure(f registry.Figure) string {
+func figure(f evidence.Figure) string {
 	text, err := f.MarshalJSON()
 	if err != nil {
 		return "nan"
@@ -19,7 +19,7 @@ func figure(f registry.Figure) string {
 }
 
 // interval is absent without both bounds.
-func interval(low, high *registry.Figure) *cdxInterval {
+func interval(low, high *evidence.Figure) *cdxInterval {
 	if low == nil || high == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func interval(low, high *registry.Figure) *cdxInterval {
 }
 
 // parityMetrics are the figures of every limit, the accuracy, and that on slices, with their bounds.
-func parityMetrics(p *registry.ParityReport) []cdxMetric {
+func parityMetrics(p *evidence.ParityReport) []cdxMetric {
 	metrics := []cdxMetric{}
 	for _, c := range p.Checks {
 		kind := "parity " + c.Figure
@@ -50,7 +50,7 @@ func parityMetrics(p *registry.ParityReport) []cdxMetric {
 }
 
 // latencyMetrics are the latencies in nanoseconds, with their bounds.
-func latencyMetrics(p *registry.PerformanceReport) []cdxMetric {
+func latencyMetrics(p *evidence.PerformanceReport) []cdxMetric {
 	whole := func(ns int64) string { return strconv.FormatInt(ns, 10) }
 	slice := "batch " + whole(p.Batch)
 	metrics := []cdxMetric{

@@ -10,24 +10,26 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // measured is a release with one engine, a report about it, and a quarantine.
-func measured(value registry.Figure) inspection.Result {
-	low, high := registry.Figure(0.9), registry.Figure(1)
-	e := registry.Engine{
-		Digest: digest.FromString("engine"), Target: registry.Target{Name: "linux-amd64-v1"}, Variant: "int8", Precision: "int8",
-		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Reference: digest.FromString("reference"),
-		Operators: []registry.Operators{{Path: "operators.so", Digest: digest.FromString("operators")}},
+func measured(value evidence.Figure) inspection.Result {
+	low, high := evidence.Figure(0.9), evidence.Figure(1)
+	e := artifact.Engine{
+		Digest: digest.FromString("engine"), Target: artifact.Target{Name: "linux-amd64-v1"}, Variant: "int8", Precision: "int8",
+		Toolchain: artifact.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Reference: digest.FromString("reference"),
+		Operators: []artifact.Operators{{Path: "operators.so", Digest: digest.FromString("operators")}},
 	}
-	report := &registry.ParityReport{
-		ReportHead: registry.ReportHead{Verdict: registry.VerdictPass, FinishedOn: at},
-		Cases:      registry.CasesRun{Digest: registry.NewDigestSet(digest.FromString("cases"))},
-		Checks:     []registry.Check{{Output: "logits", Figure: "top1", Value: value, Low: &low, High: &high}, {Figure: "maxError", Value: value}},
-		Slices:     []registry.SliceAccuracy{{By: "group", Value: "3", Accuracy: registry.Accuracy{Metric: "top1", Engine: value}, Low: low, High: high}},
+	report := &evidence.ParityReport{
+		ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass, FinishedOn: at},
+		Cases:      evidence.CasesRun{Digest: evidence.NewDigestSet(digest.FromString("cases"))},
+		Checks:     []evidence.Check{{Output: "logits", Figure: "top1", Value: value, Low: &low, High: &high}, {Figure: "maxError", Value: value}},
+		Slices:     []evidence.SliceAccuracy{{By: "group", Value: "3", Accuracy: evidence.Accuracy{Metric: "top1", Engine: value}, Low: low, High: high}},
 	}
 	return inspection.Result{
-		Release:     registry.Release{Digest: digest.FromString("release"), Model: "vision/digits", Version: "1.0.0", Engines: []registry.Engine{e}},
+		Release:     artifact.Release{Digest: digest.FromString("release"), Model: "vision/digits", Version: "1.0.0", Engines: []artifact.Engine{e}},
 		Engines:     []inspection.Engine{{Label: e.Label(), Digest: e.Digest, Parity: report}},
 		Quarantines: []inspection.Quarantine{{Label: "release", Reason: "wrong labels"}},
 	}
@@ -37,7 +39,7 @@ func measured(value registry.Figure) inspection.Result {
 // the release and its evidence.
 func TestBOM(t *testing.T) {
 	t.Parallel()
-	write := func(value registry.Figure) (cdxBOM, []byte) {
+	write := func(value evidence.Figure) (cdxBOM, []byte) {
 		data, err := BOM(measured(value), "oci://local/prod/vision/digits")
 		if err != nil {
 			t.Fatal(err)
@@ -100,8 +102,8 @@ func TestHashes(t *testing.T) {
 // Too few samples prove no upper bound: it is not 0.
 func TestLatencyMetrics(t *testing.T) {
 	t.Parallel()
-	report := &registry.PerformanceReport{Latency: registry.Latency{Batch: 1, P50Ns: 10,
-		P99Ns: 20, Bounds: &registry.LatencyBounds{P50LowNs: 9, P50HighNs: 11, P99LowNs: 15}}}
+	report := &evidence.PerformanceReport{Latency: evidence.Latency{Batch: 1, P50Ns: 10,
+		P99Ns: 20, Bounds: &evidence.LatencyBounds{P50LowNs: 9, P50HighNs: 11, P99LowNs: 15}}}
 	metrics := latencyMetrics(report)
 	if got := *metrics[0].Interval; got != (cdxInterval{"9", "11"}) {
 		t.Errorf("bounds of the median %v, want 9 and 11", got)

@@ -13,6 +13,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -43,12 +45,12 @@ type modelResource struct {
 
 // modelStatement is the statement about the files of an engine: its subject has the SHA-256 of the digests of all files, in the
 // order of their names. What pull itself keeps in the folder is not among them. Errors: CodeInvalid without files.
-func modelStatement(name string, files []registry.File) ([]byte, error) {
+func modelStatement(name string, files []artifact.File) ([]byte, error) {
 	if len(files) == 0 {
 		return nil, registry.Errorf(registry.CodeInvalid, "model signature: the engine has no files")
 	}
 	files = slices.Clone(files)
-	slices.SortFunc(files, func(a, b registry.File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(files, func(a, b artifact.File) int { return strings.Compare(a.Path, b.Path) })
 	predicate := modelSignature{Serialization: serialization{Method: "files", HashType: "sha256", IgnorePaths: []string{pull.Dir}}}
 	all := sha256.New()
 	for _, f := range files {
@@ -59,8 +61,8 @@ func modelStatement(name string, files []registry.File) ([]byte, error) {
 		_, _ = all.Write(raw) // never fails
 		predicate.Resources = append(predicate.Resources, modelResource{Name: f.Path, Algorithm: "sha256", Digest: f.Digest.Encoded()})
 	}
-	subject := registry.StatementSubject{Name: name, Digest: registry.DigestSet{"sha256": hex.EncodeToString(all.Sum(nil))}}
-	return registry.NewStatement(PredicateModelSignature, predicate, subject)
+	subject := evidence.StatementSubject{Name: name, Digest: evidence.DigestSet{"sha256": hex.EncodeToString(all.Sum(nil))}}
+	return evidence.NewStatement(PredicateModelSignature, predicate, subject)
 }
 
 // ModelSignature signs the files of a pulled folder that was checked. Errors: those of the signer.

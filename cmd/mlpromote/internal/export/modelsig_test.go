@@ -14,6 +14,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -21,12 +23,12 @@ import (
 func TestModelStatement(t *testing.T) {
 	t.Parallel()
 	ab, dir := digest.FromString("a.b"), digest.FromString("a/b")
-	data, err := modelStatement("digits", []registry.File{{Path: "a/b", Digest: dir}, {Path: "a.b", Digest: ab}})
+	data, err := modelStatement("digits", []artifact.File{{Path: "a/b", Digest: dir}, {Path: "a.b", Digest: ab}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var s struct {
-		Subject   []registry.StatementSubject
+		Subject   []evidence.StatementSubject
 		Predicate modelSignature
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -41,7 +43,7 @@ func TestModelStatement(t *testing.T) {
 	if r := s.Predicate.Resources; len(r) != 2 || r[0].Name != "a.b" || r[1].Name != "a/b" || r[1].Digest != dir.Encoded() {
 		t.Errorf("resources %v, want a.b before a/b", r)
 	}
-	for name, files := range map[string][]registry.File{
+	for name, files := range map[string][]artifact.File{
 		"no files": nil, "another hash": {{Path: "a", Digest: digest.SHA512.FromString("a")}}, "no digest": {{Path: "a", Digest: "sha256:zz"}},
 	} {
 		if _, err := modelStatement("digits", files); registry.CodeOf(err) != registry.CodeInvalid {
@@ -61,7 +63,7 @@ func TestModelSignatureHint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := ModelSignature(t.Context(), t.TempDir(), pull.Proof{Files: []registry.File{{Path: "model.onnx", Digest: digest.FromString("x")}}}, with)
+	made, err := ModelSignature(t.Context(), t.TempDir(), pull.Proof{Files: []artifact.File{{Path: "model.onnx", Digest: digest.FromString("x")}}}, with)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/oci"
 )
 
@@ -42,7 +43,7 @@ verification is not signed (exit code 4). A later quarantine does not change the
 			if file == "" {
 				return registry.Errorf(registry.CodeInvalid, "export model-signature: want -o FILE")
 			}
-			if r := registry.Role(role); r != registry.RolePromoter && r != registry.RoleBuilder {
+			if r := evidence.Role(role); r != evidence.RolePromoter && r != evidence.RoleBuilder {
 				return registry.Errorf(registry.CodeInvalid, "--role %.40q: want promoter or builder", role)
 			}
 			if err := outside(args[0], file); err != nil {
@@ -52,7 +53,7 @@ verification is not signed (exit code 4). A later quarantine does not change the
 			if err != nil {
 				return err
 			}
-			with, err := v.At().Keyring().Signer(c.Context(), registry.Role(role))
+			with, err := v.At().Keyring().Signer(c.Context(), evidence.Role(role))
 			if err != nil {
 				return err
 			}
@@ -72,7 +73,7 @@ verification is not signed (exit code 4). A later quarantine does not change the
 		},
 	}
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")
-	c.Flags().StringVar(&role, "role", string(registry.RolePromoter), "role of the signing key: promoter or builder")
+	c.Flags().StringVar(&role, "role", string(evidence.RolePromoter), "role of the signing key: promoter or builder")
 	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge by (default: the data directory's)")
 	c.Flags().StringVar(&want.Environment, "env", "", "environment that it must be from")
 	c.Flags().StringVar(&want.Model, "model", "", "model that it must be of")

@@ -9,6 +9,11 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -41,7 +46,7 @@ type Admission struct {
 type AdmitKey struct {
 	ID    string            `json:"id"`
 	Names []string          `json:"names"` // as environments.yaml names it
-	State registry.KeyState `json:"state"`
+	State evidence.KeyState `json:"state"`
 	pem   string
 }
 
@@ -81,8 +86,8 @@ func Admit(ctx context.Context, in *connect.Registry, o AdmissionOptions) (Admis
 		return Admission{}, registry.Errorf(registry.CodeInvalid, "nothing is promoted to %s: want an environment with from:", e.Name)
 	}
 	a := Admission{
-		Environment: e.Name, Model: o.Model, Host: o.Host, ResourceURI: in.Envs.EnvironmentURI(e.Name), VerifierID: registry.VerifierID(in.Envs.Registry),
-		Levels: []string{registry.VSALevelParity, registry.VSALevelBreakGlass}, registry: in.Envs.Registry,
+		Environment: e.Name, Model: o.Model, Host: o.Host, ResourceURI: in.Envs.EnvironmentURI(e.Name), VerifierID: evidence.VerifierID(in.Envs.Registry),
+		Levels: []string{evidence.VSALevelParity, evidence.VSALevelBreakGlass}, registry: in.Envs.Registry,
 		LeftOut: []LeftOut{},
 	}
 	if o.RefuseBreakGlass {
@@ -102,7 +107,7 @@ func Admit(ctx context.Context, in *connect.Registry, o AdmissionOptions) (Admis
 
 // place finds the host and the repositories. The other environments on the same host are among them, since
 // what was promoted no further than there must not run.
-func (a *Admission) place(in *connect.Registry, e registry.Environment) error {
+func (a *Admission) place(in *connect.Registry, e policy.Environment) error {
 	if a.Host == "" {
 		a.Host = in.HostOf(e.Name)
 	}
@@ -127,7 +132,7 @@ func (a *Admission) place(in *connect.Registry, e registry.Environment) error {
 
 // addKeys takes the keys whose summaries count, and says why it leaves out the others.
 func (a *Admission) addKeys(ctx context.Context, in *connect.Registry, now time.Time) error {
-	keys, err := in.RoleKeys(ctx, a.ResourceURI, registry.RolePromoter)
+	keys, err := in.RoleKeys(ctx, a.ResourceURI, evidence.RolePromoter)
 	if err != nil {
 		return err
 	}
@@ -143,7 +148,7 @@ func (a *Admission) addKeys(ctx context.Context, in *connect.Registry, now time.
 		a.Keys = append(a.Keys, AdmitKey{ID: k.ID, Names: k.Names, State: k.State, pem: string(k.PEM)})
 	}
 	for _, e := range in.Envs.Trust {
-		if known[e.String()] || !slices.Contains(e.Grants(), registry.RolePromoter) || !e.Reaches(a.ResourceURI) {
+		if known[e.String()] || !slices.Contains(e.Grants(), evidence.RolePromoter) || !e.Reaches(a.ResourceURI) {
 			continue
 		}
 		a.LeftOut = append(a.LeftOut, LeftOut{e.String(), entryLeftOut(e, a.ResourceURI)})
@@ -161,7 +166,7 @@ func (a *Admission) addKeys(ctx context.Context, in *connect.Registry, now time.
 
 func refuses(k signer.RoleKey, now time.Time) string {
 	switch {
-	case k.State != registry.KeyTrusted && k.State != registry.KeyRetired:
+	case k.State != evidence.KeyTrusted && k.State != evidence.KeyRetired:
 		return "the key is revoked"
 	case now.Before(k.Window.From):
 		return "its window has not begun"
@@ -169,7 +174,7 @@ func refuses(k signer.RoleKey, now time.Time) string {
 	return ""
 }
 
-func entryLeftOut(e registry.TrustEntry, resource string) string {
+func entryLeftOut(e trust.TrustEntry, resource string) string {
 	switch {
 	case e.Identity != nil:
 		return "it is an identity, and the policy has keys alone"
@@ -211,7 +216,7 @@ func (a *Admission) deny(ctx context.Context, in *connect.Registry, partial bool
 }
 
 // denyRelease looks at a release, if the environment has it.
-func (a *Admission) denyRelease(ctx context.Context, in *connect.Registry, c candidate, restrictions registry.Restrictions, found *denials) error {
+func (a *Admission) denyRelease(ctx context.Context, in *connect.Registry, c candidate, restrictions restriction.Restrictions, found *denials) error {
 	r, err := in.Release(ctx, a.Environment, c.model, string(c.release))
 	if registry.HasCode(err, registry.CodeNotFound) && !c.tagged {
 		return nil // it was never copied there, or is deleted
@@ -223,7 +228,7 @@ func (a *Admission) denyRelease(ctx context.Context, in *connect.Registry, c can
 	if err != nil {
 		return fmt.Errorf("%s/%s@%s: %w", a.Environment, c.model, c.release, err)
 	}
-	summary := func(c registry.Claim) bool { return c.Statement.PredicateType == registry.PredicateVSA }
+	summary := func(c evidence.Claim) bool { return c.Statement.PredicateType == evidence.PredicateVSA }
 	if !c.tagged && !slices.ContainsFunc(claims, summary) {
 		return nil // no cluster admits it; and the next moment may bring the summary, if a promotion is at work
 	}
@@ -240,10 +245,10 @@ type denials struct {
 
 // look decides about a release and its engines. The release itself is denied already if one of its engines is: a
 // cluster that is given the index picks an engine of it.
-func (f *denials) look(resource string, r registry.Release, claims []registry.Claim, in registry.Restrictions) {
-	f.decide(r.Digest, r.Model, "release", registry.CheckStanding(resource, r, claims, in))
+func (f *denials) look(resource string, r artifact.Release, claims []evidence.Claim, in restriction.Restrictions) {
+	f.decide(r.Digest, r.Model, "release", policy.CheckStanding(resource, r, claims, in))
 	for _, e := range r.Engines {
-		f.decide(e.Digest, r.Model, "engine", registry.CheckEngineStanding(resource, r, e, claims, in))
+		f.decide(e.Digest, r.Model, "engine", policy.CheckEngineStanding(resource, r, e, claims, in))
 	}
 }
 
@@ -259,7 +264,7 @@ func (f *denials) list() []Denied {
 	return all
 }
 
-func (f *denials) decide(d registry.Digest, model, kind string, decision registry.Decision) {
+func (f *denials) decide(d registry.Digest, model, kind string, decision policy.Decision) {
 	if decision.Allowed() {
 		f.allowed[d] = true
 		return

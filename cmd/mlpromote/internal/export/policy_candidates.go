@@ -5,6 +5,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // candidate is a release that an environment may have, with a summary that a cluster would accept.
@@ -36,7 +38,7 @@ func (a *Admission) candidates(ctx context.Context, in *connect.Registry) ([]can
 			seen[d] = true
 		}
 		for _, e := range a.chain(in.Envs) {
-			events, err := in.History(ctx, registry.HistoryQuery{Environment: e, Model: model})
+			events, err := in.History(ctx, history.HistoryQuery{Environment: e, Model: model})
 			if err := a.leftOut(err); err != nil {
 				return nil, err
 			}
@@ -61,7 +63,7 @@ func (a *Admission) leftOut(err error) error {
 }
 
 // chain lists the environment and those from which releases come to it.
-func (a *Admission) chain(es registry.Environments) (names []string) {
+func (a *Admission) chain(es policy.Environments) (names []string) {
 	for name := a.Environment; name != "" && len(names) <= len(es.List); {
 		names = append(names, name)
 		e, err := es.Find(name)

@@ -10,60 +10,67 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // shown is a registry of one model, which shows what a token may read: it has a tagged release in prod, and one
 // that the history alone names.
 type shown struct {
-	registry.Interface
+	api.Interface
 	partial bool
 	refuses string // environment that the token may not read
 }
 
 var tagged, untagged, elsewhere = digest.FromString("tagged"), digest.FromString("untagged"), digest.FromString("elsewhere")
 
-func (s shown) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
-	return registry.Page[registry.ModelHeads]{Items: []registry.ModelHeads{{Name: "vision/digits"}}, Partial: s.partial}, nil
+func (s shown) Models(context.Context, string, string, int) (storage.Page[history.ModelHeads], error) {
+	return storage.Page[history.ModelHeads]{Items: []history.ModelHeads{{Name: "vision/digits"}}, Partial: s.partial}, nil
 }
 
-func (s shown) Restrictions(_ context.Context, environment string) (registry.SignedRestrictions, error) {
-	return registry.SignedRestrictions{Environment: environment}, nil
+func (s shown) Restrictions(_ context.Context, environment string) (restriction.SignedRestrictions, error) {
+	return restriction.SignedRestrictions{Environment: environment}, nil
 }
 
-func (s shown) Releases(_ context.Context, environment, _, _ string, _ int) (registry.Page[registry.TaggedRelease], error) {
-	return registry.Page[registry.TaggedRelease]{Items: []registry.TaggedRelease{{Tag: "1.0.0", Release: tagged},
+func (s shown) Releases(_ context.Context, environment, _, _ string, _ int) (storage.Page[storage.TaggedRelease], error) {
+	return storage.Page[storage.TaggedRelease]{Items: []storage.TaggedRelease{{Tag: "1.0.0", Release: tagged},
 		{Tag: "current", Release: tagged}}}, nil
 }
 
-func (s shown) History(_ context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+func (s shown) History(_ context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	switch q.Environment {
 	case s.refuses:
 		return nil, registry.Errorf(registry.CodeForbidden, "no grant allows it")
 	case "staging":
-		return []registry.Event{{Release: tagged}, {Release: untagged}, {Release: elsewhere}}, nil
+		return []history.Event{{Release: tagged}, {Release: untagged}, {Release: elsewhere}}, nil
 	case "prod":
-		return []registry.Event{{Release: tagged}, {Kind: registry.EventConfigure}}, nil
+		return []history.Event{{Release: tagged}, {Kind: history.EventConfigure}}, nil
 	}
-	return []registry.Event{{Release: digest.FromString("of later environments")}}, nil
+	return []history.Event{{Release: digest.FromString("of later environments")}}, nil
 }
 
-func (s shown) Release(_ context.Context, environment, model, name string) (registry.Release, error) {
+func (s shown) Release(_ context.Context, environment, model, name string) (artifact.Release, error) {
 	if environment != "prod" || registry.Digest(name) == elsewhere {
-		return registry.Release{}, registry.Errorf(registry.CodeNotFound, "%s is not in %s", name, environment)
+		return artifact.Release{}, registry.Errorf(registry.CodeNotFound, "%s is not in %s", name, environment)
 	}
-	return registry.Release{Model: model, Digest: registry.Digest(name)}, nil
+	return artifact.Release{Model: model, Digest: registry.Digest(name)}, nil
 }
 
 // Claims are a summary of each, and nothing that makes the release usable.
-func (s shown) Claims(_ context.Context, _ string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
-	return []registry.Claim{{Statement: registry.Statement{PredicateType: registry.PredicateVSA}}}, registry.IgnoredEvidence{}, nil
+func (s shown) Claims(_ context.Context, _ string, r artifact.Release) ([]evidence.Claim, evidence.IgnoredEvidence, error) {
+	return []evidence.Claim{{Statement: evidence.Statement{PredicateType: evidence.PredicateVSA}}}, evidence.IgnoredEvidence{}, nil
 }
 
 // What has a summary and no tag is denied. A token that does not show all that the policy needs is refused, and
 // with --partial the policy says so.
 func TestDeniedCandidates(t *testing.T) {
 	t.Parallel()
-	es := registry.Environments{Registry: "local", List: []registry.Environment{{Name: "staging"},
+	es := policy.Environments{Registry: "local", List: []policy.Environment{{Name: "staging"},
 		{Name: "prod", From: "staging"}, {Name: "edge", From: "prod"}}}
 	for name, c := range map[string]struct {
 		of      shown

@@ -9,20 +9,22 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 // fullAdmission has everything that a policy can have.
 func fullAdmission() Admission {
-	key := func(seed string, state registry.KeyState) AdmitKey {
+	key := func(seed string, state evidence.KeyState) AdmitKey {
 		return AdmitKey{
 			ID: digest.FromString(seed).Encoded(), Names: []string{seed}, State: state,
 			pem: "-----BEGIN PUBLIC KEY-----\n" + seed + "\n-----END PUBLIC KEY-----\n",
 		}
 	}
 	return Admission{
-		Environment: "prod", Host: "registry.example:5000", ResourceURI: "oci://local/prod/", VerifierID: registry.VerifierID("local"),
-		Levels: []string{registry.VSALevelParity, registry.VSALevelBreakGlass}, Keys: []AdmitKey{key("a", registry.KeyTrusted), key("b", registry.KeyRetired)},
+		Environment: "prod", Host: "registry.example:5000", ResourceURI: "oci://local/prod/", VerifierID: evidence.VerifierID("local"),
+		Levels: []string{evidence.VSALevelParity, evidence.VSALevelBreakGlass}, Keys: []AdmitKey{key("a", evidence.KeyTrusted), key("b", evidence.KeyRetired)},
 		Denied:          []Denied{{Digest: digest.FromString("engine"), Model: "vision/digits", Kind: "engine", Unmet: []string{"no-quarantine"}}},
 		RestrictionList: 3, Repositories: []string{"staging", "prod"}, registry: "local",
 	}
@@ -100,10 +102,10 @@ func TestPolicyNames(t *testing.T) {
 // An engine that one release may use is not denied because another release that has it may not be used.
 func TestSharedEngine(t *testing.T) {
 	t.Parallel()
-	refuse := registry.Decision{Requirements: []registry.Requirement{{Name: "no-quarantine"}}}
-	allow := registry.Decision{Requirements: []registry.Requirement{{Name: "no-quarantine", Met: true}}}
+	refuse := policy.Decision{Requirements: []policy.Requirement{{Name: "no-quarantine"}}}
+	allow := policy.Decision{Requirements: []policy.Requirement{{Name: "no-quarantine", Met: true}}}
 	both, bad := digest.FromString("both"), digest.FromString("bad")
-	for name, order := range map[string][]registry.Decision{"refused first": {refuse, allow}, "allowed first": {allow, refuse}} {
+	for name, order := range map[string][]policy.Decision{"refused first": {refuse, allow}, "allowed first": {allow, refuse}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := denials{objected: map[registry.Digest]*Denied{}, allowed: map[registry.Digest]bool{}}
@@ -118,7 +120,7 @@ func TestSharedEngine(t *testing.T) {
 		})
 	}
 	f := denials{objected: map[registry.Digest]*Denied{}, allowed: map[registry.Digest]bool{}}
-	f.decide(both, "m", "release", registry.Decision{})
+	f.decide(both, "m", "release", policy.Decision{})
 	if len(f.list()) != 1 {
 		t.Error("a decision without a requirement, which allows nothing, denies nothing")
 	}
@@ -131,11 +133,11 @@ func TestRefusedKeys(t *testing.T) {
 		key  signer.RoleKey
 		want bool
 	}{
-		"trusted":       {signer.RoleKey{State: registry.KeyTrusted}, true},
-		"retired":       {signer.RoleKey{State: registry.KeyRetired}, true},
-		"window over":   {signer.RoleKey{State: registry.KeyTrusted, Window: registry.Window{Until: at.Add(-time.Hour)}}, true},
-		"revoked":       {signer.RoleKey{State: registry.KeyRevoked}, false},
-		"not yet begun": {signer.RoleKey{State: registry.KeyTrusted, Window: registry.Window{From: at.Add(time.Hour)}}, false},
+		"trusted":       {signer.RoleKey{State: evidence.KeyTrusted}, true},
+		"retired":       {signer.RoleKey{State: evidence.KeyRetired}, true},
+		"window over":   {signer.RoleKey{State: evidence.KeyTrusted, Window: evidence.Window{Until: at.Add(-time.Hour)}}, true},
+		"revoked":       {signer.RoleKey{State: evidence.KeyRevoked}, false},
+		"not yet begun": {signer.RoleKey{State: evidence.KeyTrusted, Window: evidence.Window{From: at.Add(time.Hour)}}, false},
 		"no state":      {signer.RoleKey{}, false},
 	} {
 		if got := refuses(c.key, at) == ""; got != c.want {

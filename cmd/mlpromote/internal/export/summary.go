@@ -7,6 +7,9 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
 )
 
 // Summary is the verification summary by which a release is in an environment.
@@ -17,7 +20,7 @@ type Summary struct {
 	VerifierID  string                      `json:"verifierId"`
 	ResourceURI string                      `json:"resourceUri"`
 	Levels      []string                    `json:"verifiedLevels"`
-	Subjects    []registry.StatementSubject `json:"subjects"`
+	Subjects    []evidence.StatementSubject `json:"subjects"`
 
 	data []byte // the sigstore bundle
 }
@@ -45,14 +48,14 @@ func SummaryOf(ctx context.Context, in *connect.Registry, ref registry.Ref) (Sum
 		return Summary{}, err
 	}
 	resource := in.Envs.ResourceURI(e.Name, ref.Model)
-	if decision := registry.CheckStanding(resource, r, claims, restrictions); !decision.Allowed() {
+	if decision := policy.CheckStanding(resource, r, claims, restrictions); !decision.Allowed() {
 		why := ""
 		for _, req := range decision.Unmet() {
 			why += "; " + req.Subject + ": " + req.Detail
 		}
 		return Summary{}, registry.Errorf(registry.CodePolicy, "%s %s may not be used in %s%s", r.Model, r.Tag(), e.Name, registry.PlainText(why))
 	}
-	claim, vsa, ok := registry.FindVSA(claims, r, resource)
+	claim, vsa, ok := policy.FindVSA(claims, r, resource)
 	if !ok {
 		return Summary{}, registry.Errorf(registry.CodePolicy, "%s %s in %s has no verification summary of a trusted promoter", r.Model, r.Tag(), e.Name)
 	}
@@ -65,30 +68,30 @@ func SummaryOf(ctx context.Context, in *connect.Registry, ref registry.Ref) (Sum
 
 // restrictionsIn are those in force in an environment, by the list that the registry gives, and the counter of that
 // list; 0: there is none. Errors: CodeTrust if the list does not verify.
-func restrictionsIn(ctx context.Context, in *connect.Registry, environment string) (registry.Restrictions, int64, error) {
+func restrictionsIn(ctx context.Context, in *connect.Registry, environment string) (restriction.Restrictions, int64, error) {
 	signed, err := in.Restrictions(ctx, environment)
 	if err != nil {
-		return registry.Restrictions{}, 0, err
+		return restriction.Restrictions{}, 0, err
 	}
 	if len(signed.Bundle) == 0 && len(signed.InForce) == 0 {
-		return registry.NoRestrictions(), 0, nil
+		return restriction.NoRestrictions(), 0, nil
 	}
 	resource := in.Envs.ResourceURI(environment, "")
 	claim, err := in.Verify(ctx, signed.Bundle, resource)
 	if err != nil {
-		return registry.Restrictions{}, 0, registry.Errorf(registry.CodeOf(err), "the restriction list of %s: %w", environment, err)
+		return restriction.Restrictions{}, 0, registry.Errorf(registry.CodeOf(err), "the restriction list of %s: %w", environment, err)
 	}
 	claim.Bundle = signed.Digest
 	list, err := claim.RestrictionList(resource)
 	if err != nil {
-		return registry.Restrictions{}, 0, err
+		return restriction.Restrictions{}, 0, err
 	}
-	restrictions, err := registry.RestrictionsInForce(resource, claim)
+	restrictions, err := restriction.RestrictionsInForce(resource, claim)
 	return restrictions, list.Counter, err
 }
 
 // bundle reads the sigstore bundle that a claim is of.
-func bundle(ctx context.Context, in *connect.Registry, repository string, claim registry.Claim) ([]byte, error) {
+func bundle(ctx context.Context, in *connect.Registry, repository string, claim evidence.Claim) ([]byte, error) {
 	for b, err := range in.Store.Evidence(ctx, repository, claim.Subject) {
 		if err != nil {
 			return nil, err

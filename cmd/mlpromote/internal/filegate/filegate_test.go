@@ -13,7 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/filegate"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/mem"
@@ -21,6 +21,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -48,20 +49,20 @@ func pusher(t *testing.T) (*oci.Store, *mem.DB) {
 	return oci.New(c.Open, oci.Options{}), db
 }
 
-func file(path, content string, kind registry.FileKind) registry.PartFile {
-	return registry.PartFile{
-		File: registry.File{Path: path, Digest: digest.FromString(content), Size: int64(len(content)), Kind: kind},
+func file(path, content string, kind artifact.FileKind) storage.PartFile {
+	return storage.PartFile{
+		File: artifact.File{Path: path, Digest: digest.FromString(content), Size: int64(len(content)), Kind: kind},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
 	}
 }
 
 // engine is a part with these files.
-func engine(native bool, files ...registry.PartFile) registry.Part {
+func engine(native bool, files ...storage.PartFile) storage.Part {
 	e := registrytest.MakeEngine("v3", "fp32")
 	e.NativeCode = native
 	d := digest.FromString("another part")
 	e.Reference, e.Sources, e.Limits, e.Interface = d, d, d, d
-	return registry.Part{Role: registry.PartEngine, Model: registrytest.Model, Format: "onnx", Engine: e, Files: files}
+	return storage.Part{Role: artifact.PartEngine, Model: registrytest.Model, Format: "onnx", Engine: e, Files: files}
 }
 
 func zipped(t *testing.T, name, content string) string {
@@ -84,26 +85,26 @@ func zipped(t *testing.T, name, content string) string {
 // What a token may push to the first environment passes the gate, or is not stored.
 func TestInspectPushes(t *testing.T) {
 	t.Parallel()
-	model := file("model.onnx", "weights", registry.FileEngine)
-	cases := registry.CaseSet{Count: 1, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "c.safetensors", Count: 1}}}
+	model := file("model.onnx", "weights", artifact.FileEngine)
+	cases := artifact.CaseSet{Count: 1, Origin: artifact.OriginRecorded, Shards: []artifact.Shard{{File: "c.safetensors", Count: 1}}}
 	for name, c := range map[string]struct {
-		part registry.Part
+		part storage.Part
 		says string // empty: it is stored
 	}{
-		"an engine":                        {engine(false, model, file("labels.txt", "cat\ndog\n", registry.FileAsset)), ""},
-		"a pickle as asset":                {engine(false, model, file("labels.bin", pickle, registry.FileAsset)), "labels.bin: its bytes are a Python pickle"},
-		"a pickle as engine":               {engine(false, file("model.onnx", pickle, registry.FileEngine)), "model.onnx: its bytes are a Python pickle"},
-		"a pickle labelled as native code": {engine(true, model, file("labels.bin", pickle, registry.FileAsset)), "labels.bin: its bytes are a Python pickle"},
-		"a pickle as library":              {engine(true, model, file("ops.so", pickle, registry.FileCode)), "ops.so: its bytes are a Python pickle"},
-		"a torch file":                     {engine(false, model, file("w.pt", zipped(t, "archive/data.pkl", pickle), registry.FileEngine)), `entry "archive/data.pkl"`},
-		"native code":                      {engine(false, file("model.so", elf, registry.FileEngine)), "labelled native-code"},
-		"labelled native code":             {engine(true, file("model.so", elf, registry.FileEngine)), ""},
-		"an operator library":              {engine(true, model, file("ops.so", elf, registry.FileCode)), ""},
-		"a reference that is a pickle": {registry.Part{Role: registry.PartReference, Model: registrytest.Model, Format: "onnx",
-			Engine: registry.Engine{Variant: "reference", Precision: "fp32"}, Files: []registry.PartFile{file("model.onnx", pickle, "")}}, "a Python pickle"},
-		"cases with an absurd header": {registry.Part{Role: registry.PartCases, Set: &cases,
-			Files: []registry.PartFile{file("c.safetensors", "\x00\x00\x00\x00\x00\x01\x00\x00{\"", "")}}, "header says that it has"},
-		"tuning records that are a pickle": {registry.Part{Role: registry.PartTuning, Files: []registry.PartFile{file("a/b.txt", pickle, "")}}, "a Python pickle"},
+		"an engine":                        {engine(false, model, file("labels.txt", "cat\ndog\n", artifact.FileAsset)), ""},
+		"a pickle as asset":                {engine(false, model, file("labels.bin", pickle, artifact.FileAsset)), "labels.bin: its bytes are a Python pickle"},
+		"a pickle as engine":               {engine(false, file("model.onnx", pickle, artifact.FileEngine)), "model.onnx: its bytes are a Python pickle"},
+		"a pickle labelled as native code": {engine(true, model, file("labels.bin", pickle, artifact.FileAsset)), "labels.bin: its bytes are a Python pickle"},
+		"a pickle as library":              {engine(true, model, file("ops.so", pickle, artifact.FileCode)), "ops.so: its bytes are a Python pickle"},
+		"a torch file":                     {engine(false, model, file("w.pt", zipped(t, "archive/data.pkl", pickle), artifact.FileEngine)), `entry "archive/data.pkl"`},
+		"native code":                      {engine(false, file("model.so", elf, artifact.FileEngine)), "labelled native-code"},
+		"labelled native code":             {engine(true, file("model.so", elf, artifact.FileEngine)), ""},
+		"an operator library":              {engine(true, model, file("ops.so", elf, artifact.FileCode)), ""},
+		"a reference that is a pickle": {storage.Part{Role: artifact.PartReference, Model: registrytest.Model, Format: "onnx",
+			Engine: artifact.Engine{Variant: "reference", Precision: "fp32"}, Files: []storage.PartFile{file("model.onnx", pickle, "")}}, "a Python pickle"},
+		"cases with an absurd header": {storage.Part{Role: artifact.PartCases, Set: &cases,
+			Files: []storage.PartFile{file("c.safetensors", "\x00\x00\x00\x00\x00\x01\x00\x00{\"", "")}}, "header says that it has"},
+		"tuning records that are a pickle": {storage.Part{Role: artifact.PartTuning, Files: []storage.PartFile{file("a/b.txt", pickle, "")}}, "a Python pickle"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

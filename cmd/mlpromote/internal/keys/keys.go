@@ -13,6 +13,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/authority"
 	"mlpromote.dev/mlpromote/signer/keyfile"
@@ -24,8 +27,8 @@ type Folder struct {
 	Dir    string
 	Getenv func(name string) string
 	// Roots are the authorities that environments.yaml trusts, as [signer.Seal] has them.
-	Roots func() (roots []registry.Root, load func(path string) ([]byte, error), err error)
-	Now   registry.Clock
+	Roots func() (roots []trust.Root, load func(path string) ([]byte, error), err error)
+	Now   storage.Clock
 }
 
 // Identity says how to sign with certificates for an identity.
@@ -85,7 +88,7 @@ func (f Folder) sealed(s signer.Signer, stamps authority.Timestamps) (signer.Sig
 
 // New makes a key pair, by default one that plays every role. It returns the file of the
 // public half and its key ID. Errors: CodeConflict if there is one of that name.
-func (f Folder) New(role registry.Role) (path, id string, err error) {
+func (f Folder) New(role evidence.Role) (path, id string, err error) {
 	name := cmp.Or(string(role), signer.LocalKey)
 	for _, extension := range extensions[1:] {
 		if err := free(filepath.Join(f.Dir, name+extension)); err != nil {
@@ -103,7 +106,7 @@ func (f Folder) New(role registry.Role) (path, id string, err error) {
 // Use makes the key with the URI that of a role, by default of every role. The folder gets a
 // file with the URI, and one with the public key. It returns the latter and the key ID. Errors: CodeConflict if
 // there is a key of that name; those of [kms.OpenURI].
-func (f Folder) Use(ctx context.Context, role registry.Role, uri string) (path, id string, err error) {
+func (f Folder) Use(ctx context.Context, role evidence.Role, uri string) (path, id string, err error) {
 	base := filepath.Join(f.Dir, cmp.Or(string(role), signer.LocalKey))
 	for _, extension := range append([]string{".pub"}, extensions...) {
 		if err := free(base + extension); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/authority"
 )
@@ -45,8 +45,8 @@ func (f Folder) try(ctx context.Context, stamps authority.Timestamps) error {
 	if s, err = f.sealed(s, stamps); err != nil {
 		return err
 	}
-	subject := registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("a try"))}
-	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, subject)
+	subject := evidence.StatementSubject{Digest: evidence.NewDigestSet(digest.FromString("a try"))}
+	statement, err := evidence.NewStatement(evidence.PredicateSign, struct{}{}, subject)
 	if err != nil {
 		return err
 	}

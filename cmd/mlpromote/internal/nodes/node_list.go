@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func nodeListCommand(a *program.App) *cobra.Command {
@@ -26,7 +26,7 @@ without a report, or with an expired one, is not listed.`,
 				if _, err := i.Envs.Find(environment); err != nil {
 					return err
 				}
-				all, err := registry.AllNodeReports(c.Context(), i.Nodes, environment, model)
+				all, err := storage.AllNodeReports(c.Context(), i.Nodes, environment, model)
 				if err != nil {
 					return err
 				}

@@ -11,6 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Commands returns the commands that machines that run engines need, and the types of such machines.
@@ -23,13 +25,13 @@ func Commands(a *program.App) []*cobra.Command {
 // Documents returns the types that each command prints with --output json.
 func Documents() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
-		"node describe":    {reflect.TypeFor[registry.Node]()},
-		"node list":        {reflect.TypeFor[[]registry.NodeReport]()},
-		"node report":      {reflect.TypeFor[registry.NodeReport]()},
+		"node describe":    {reflect.TypeFor[artifact.Node]()},
+		"node list":        {reflect.TypeFor[[]storage.NodeReport]()},
+		"node report":      {reflect.TypeFor[storage.NodeReport]()},
 		"node-type delete": {reflect.TypeFor[deletedName]()},
-		"node-type get":    {reflect.TypeFor[registry.Node]()},
-		"node-type list":   {reflect.TypeFor[[]registry.Named[registry.Node]]()},
-		"node-type put":    {reflect.TypeFor[registry.Named[registry.Node]]()},
+		"node-type get":    {reflect.TypeFor[artifact.Node]()},
+		"node-type list":   {reflect.TypeFor[[]registry.Named[artifact.Node]]()},
+		"node-type put":    {reflect.TypeFor[registry.Named[artifact.Node]]()},
 	}
 	maps.Copy(all, nodeverbs.Documents())
 	return all

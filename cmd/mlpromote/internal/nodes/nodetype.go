@@ -10,6 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func nodeTypeCommand(a *program.App) *cobra.Command {
@@ -30,7 +32,7 @@ func nodeTypeCommand(a *program.App) *cobra.Command {
 				if err := i.NodeTypes.Put(c.Context(), args[0], described); err != nil {
 					return err
 				}
-				return a.UI.Result(args[0], registry.Named[registry.Node]{Name: args[0], Document: described})
+				return a.UI.Result(args[0], registry.Named[artifact.Node]{Name: args[0], Document: described})
 			})
 		},
 	}
@@ -83,8 +85,8 @@ func nodeTypeListCommand(a *program.App) *cobra.Command {
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				var all []registry.Named[registry.Node]
-				for t, err := range registry.Rows(c.Context(), i.NodeTypes, "") {
+				var all []registry.Named[artifact.Node]
+				for t, err := range storage.Rows(c.Context(), i.NodeTypes, "") {
 					if err != nil {
 						return err
 					}
@@ -96,7 +98,7 @@ func nodeTypeListCommand(a *program.App) *cobra.Command {
 	}
 }
 
-func nodeTypesText(all []registry.Named[registry.Node]) string {
+func nodeTypesText(all []registry.Named[artifact.Node]) string {
 	rows := [][]string{{"NAME", "OS", "ARCH", "LEVEL", "ACCELERATORS"}}
 	for _, t := range all {
 		accelerators := ""

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 func historyCommand(a *program.App) *cobra.Command {
@@ -51,7 +51,7 @@ backup does not have. Records the reason in the history. Takes an administrator.
 }
 
 func historyListCommand(a *program.App) *cobra.Command {
-	var q registry.HistoryQuery
+	var q history.HistoryQuery
 	var since time.Duration
 	var follow bool
 	c := &cobra.Command{

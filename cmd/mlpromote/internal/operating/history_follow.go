@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // lookEvery is how often a data directory is asked for new events. Nothing tells other
@@ -17,11 +17,11 @@ const lookEvery = time.Second
 
 // followHistory prints what newestEvents gives, and then every event as it comes, until the
 // verb is interrupted, which is its regular end.
-func followHistory(ctx context.Context, a *program.App, q registry.HistoryQuery, since time.Duration) error {
+func followHistory(ctx context.Context, a *program.App, q history.HistoryQuery, since time.Duration) error {
 	a.UI.Streams = true
 	var last int64
 	err := a.With(ctx, func(i *wiring.Instance) error {
-		var first []registry.Event
+		var first []history.Event
 		var err error
 		if first, last, err = newestEvents(ctx, i, q, since); err != nil {
 			return err
@@ -32,19 +32,19 @@ func followHistory(ctx context.Context, a *program.App, q registry.HistoryQuery,
 		if err := tellEvents(a, first); err != nil || i.Events == nil {
 			return err
 		}
-		q := registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}
+		q := history.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}
 		for e, err := range i.Events(ctx, q) {
 			if err != nil {
 				return err
 			}
-			if err := tellEvents(a, []registry.Event{e}); err != nil {
+			if err := tellEvents(a, []history.Event{e}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	for err == nil && ctx.Err() == nil {
-		err = look(ctx, a, registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}, &last)
+		err = look(ctx, a, history.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}, &last)
 	}
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // an interrupt is how following ends
@@ -62,7 +62,7 @@ func tellEventHeader(a *program.App) error {
 
 // look waits a moment and prints what came since. It opens the data directory each time, so
 // that a service or a collection, which want it for themselves, need not wait.
-func look(ctx context.Context, a *program.App, q registry.HistoryQuery, last *int64) error {
+func look(ctx context.Context, a *program.App, q history.HistoryQuery, last *int64) error {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {
@@ -80,7 +80,7 @@ func look(ctx context.Context, a *program.App, q registry.HistoryQuery, last *in
 	})
 }
 
-func tellEvents(a *program.App, all []registry.Event) error {
+func tellEvents(a *program.App, all []history.Event) error {
 	for _, e := range all {
 		if err := a.UI.Line(eventLine(eventCells(e)), e); err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Commands returns the commands that run a service and look after it.
@@ -25,11 +26,11 @@ func Documents() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
 		"health":         {reflect.TypeFor[ready]()},
 		"history accept": {reflect.TypeFor[acceptedHistory]()},
-		"history list":   {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
+		"history list":   {reflect.TypeFor[[]history.Event](), reflect.TypeFor[history.Event]()}, // the latter with --follow, one on a line
 		"reindex":        {reflect.TypeFor[reindexed]()},
 		"serve":          {reflect.TypeFor[servedAt](), reflect.TypeFor[[]serving.Effective]()}, // the latter with --print-config
 		"token create":   {reflect.TypeFor[newToken]()},
-		"token list":     {reflect.TypeFor[[]registry.Token]()},
+		"token list":     {reflect.TypeFor[[]storage.Token]()},
 		"token revoke":   {reflect.TypeFor[revokedToken]()},
 	}
 	maps.Copy(all, auditing.Documents())

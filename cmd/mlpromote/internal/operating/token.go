@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func tokenCommand(a *program.App) *cobra.Command {
@@ -128,7 +129,7 @@ func tellServiceCloses(a *program.App) {
 
 // newToken is a token with its text, which is told once.
 type newToken struct {
-	registry.Token
+	storage.Token
 	Text string `json:"token"`
 }
 
@@ -139,7 +140,7 @@ type revokedToken struct {
 }
 
 // keepToken keeps a token, and reports whether there never was another.
-func keepToken(ctx context.Context, a *program.App, t registry.Token) (first bool, err error) {
+func keepToken(ctx context.Context, a *program.App, t storage.Token) (first bool, err error) {
 	err = withTokens(ctx, a, func(tokens wiring.Tokens) error {
 		err := tokens.CreateToken(ctx, t)
 		if registry.CodeOf(err) == registry.CodeConflict { // of a name that stays taken
@@ -167,7 +168,7 @@ func tokenListCommand(a *program.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				slices.SortStableFunc(all, func(x, y registry.Token) int { return x.Created.Compare(y.Created) })
+				slices.SortStableFunc(all, func(x, y storage.Token) int { return x.Created.Compare(y.Created) })
 				rows := [][]string{{"ID", "NAME", "CREATED", "EXPIRES", "LAST USED", "STATE", "ALLOWS"}}
 				for _, t := range all {
 					rows = append(rows, []string{t.ID, t.Name, t.Created.Format(time.DateTime), expiry(t), lastUse(t), state(t), describe(t.Grants)})
@@ -190,7 +191,7 @@ func tokenRevokeCommand(a *program.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				i := slices.IndexFunc(all, func(t registry.Token) bool {
+				i := slices.IndexFunc(all, func(t storage.Token) bool {
 					return t.ID == args[0] || t.Name == args[0] && t.Revoked.IsZero()
 				})
 				if i < 0 {
@@ -206,12 +207,12 @@ func tokenRevokeCommand(a *program.App) *cobra.Command {
 }
 
 // grants are all combinations of environments and models, and what is granted besides.
-func grants(allow, environments, models, more []string) ([]registry.Grant, error) {
-	var all []registry.Grant
+func grants(allow, environments, models, more []string) ([]storage.Grant, error) {
+	var all []storage.Grant
 	for _, e := range environments {
 		for _, m := range models {
 			if len(allow) > 0 || len(more) == 0 {
-				all = append(all, registry.Grant{Permissions: permissions(allow), Environment: e, Model: m})
+				all = append(all, storage.Grant{Permissions: permissions(allow), Environment: e, Model: m})
 			}
 		}
 	}
@@ -221,15 +222,15 @@ func grants(allow, environments, models, more []string) ([]registry.Grant, error
 			return nil, registry.Errorf(registry.CodeInvalid,
 				"--grant %q: want PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL, for example read:prod:vision/**", text)
 		}
-		all = append(all, registry.Grant{Permissions: permissions(strings.Split(parts[0], ",")), Environment: parts[1], Model: parts[2]})
+		all = append(all, storage.Grant{Permissions: permissions(strings.Split(parts[0], ",")), Environment: parts[1], Model: parts[2]})
 	}
 	return all, nil
 }
 
-func permissions(names []string) []registry.Permission {
-	var all []registry.Permission
+func permissions(names []string) []storage.Permission {
+	var all []storage.Permission
 	for _, name := range names {
-		all = append(all, registry.Permission(name))
+		all = append(all, storage.Permission(name))
 	}
 	return all
 }
@@ -253,7 +254,7 @@ func end(made time.Time, lifetime time.Duration) time.Time {
 	return made.Add(lifetime)
 }
 
-func expiry(t registry.Token) string {
+func expiry(t storage.Token) string {
 	if t.Expires.IsZero() {
 		return never
 	}
@@ -261,14 +262,14 @@ func expiry(t registry.Token) string {
 }
 
 // lastUse is when a token last let somebody in.
-func lastUse(t registry.Token) string {
+func lastUse(t storage.Token) string {
 	if t.LastUsed.IsZero() {
 		return never
 	}
 	return t.LastUsed.UTC().Format(time.DateTime)
 }
 
-func state(t registry.Token) string {
+func state(t storage.Token) string {
 	switch {
 	case !t.Revoked.IsZero():
 		return "revoked"
@@ -280,7 +281,7 @@ func state(t registry.Token) string {
 }
 
 // describe says in words what grants allow.
-func describe(grants []registry.Grant) string {
+func describe(grants []storage.Grant) string {
 	var parts []string
 	for _, g := range grants {
 		var names []string
@@ -294,7 +295,7 @@ func describe(grants []registry.Grant) string {
 
 func permissionNames() string {
 	var names []string
-	for _, p := range registry.Permissions() {
+	for _, p := range storage.Permissions() {
 		names = append(names, string(p))
 	}
 	return strings.Join(names, ", ")

@@ -9,13 +9,15 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
 )
 
 // content reads what pages show of the content of releases.
 type content struct {
-	parts registry.PartStore
-	open  func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
+	parts storage.PartStore
+	open  func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
 }
 
 func (c content) forPages() *web.Content {
@@ -23,7 +25,7 @@ func (c content) forPages() *web.Content {
 }
 
 // files lists the files of an engine.
-func (c content) files(ctx context.Context, repository string, engine registry.Digest) ([]registry.File, error) {
+func (c content) files(ctx context.Context, repository string, engine registry.Digest) ([]artifact.File, error) {
 	found, err := c.parts.Fetch(ctx, repository, engine, "")
 	return found.Files, err
 }
@@ -55,8 +57,8 @@ const maxVocabulary = 4 << 20
 
 // vocabulary is the asset vocab.txt of an engine: a token in each line, numbered from 0. Nil if there is none that can be
 // read.
-func (c content) vocabulary(ctx context.Context, files []registry.File) []string {
-	i := slices.IndexFunc(files, func(f registry.File) bool { return f.Path == "vocab.txt" && f.Size <= maxVocabulary })
+func (c content) vocabulary(ctx context.Context, files []artifact.File) []string {
+	i := slices.IndexFunc(files, func(f artifact.File) bool { return f.Path == "vocab.txt" && f.Size <= maxVocabulary })
 	if i < 0 {
 		return nil
 	}

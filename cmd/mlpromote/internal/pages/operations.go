@@ -8,7 +8,9 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/operations"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 const (
@@ -28,7 +30,7 @@ type OperationsConfig struct {
 	// InForce returns what the service works by now.
 	InForce func() *wiring.Instance
 	// Describe returns what the replica says of itself, without Host and Version.
-	Describe func() registry.Replica
+	Describe func() api.Replica
 	Logger   *slog.Logger
 }
 
@@ -57,7 +59,7 @@ func NewOperations(c OperationsConfig) *Operations {
 	o.gatherer = operations.New(operations.Config{
 		Version: c.Version, Storage: storage, Store: c.DB, Intents: c.DB, Uploads: c.DB.StaleUploads, Damages: c.DB.Damages(), Scrubs: c.DB.ScrubStates(),
 		Replicas: c.DB.Replicas(), Webhooks: c.DB.Webhooks(), Deliveries: c.DB.Deliveries(), History: c.DB.History, Clock: c.DB,
-		Trust: func(ctx context.Context) (registry.Environments, map[string]string, error) {
+		Trust: func(ctx context.Context) (policy.Environments, map[string]string, error) {
 			i := c.InForce()
 			ids, err := i.KeyIDs(ctx)
 			return i.Envs, ids, err
@@ -65,7 +67,7 @@ func NewOperations(c OperationsConfig) *Operations {
 	})
 	o.presence = &operations.Presence{
 		Name: name, Replicas: c.DB.Replicas(), Clock: c.DB, Every: presenceInterval,
-		Describe: func() registry.Replica {
+		Describe: func() api.Replica {
 			r := c.Describe()
 			r.Host, r.Version = registry.PlainText(host), c.Version
 			return r
@@ -79,11 +81,11 @@ func NewOperations(c OperationsConfig) *Operations {
 func (o *Operations) Run(ctx context.Context) { o.presence.Run(ctx) }
 
 // Collected remembers a garbage collection that ended.
-func (o *Operations) Collected(run registry.CollectionRun) { o.presence.Collected(run) }
+func (o *Operations) Collected(run api.CollectionRun) { o.presence.Collected(run) }
 
 // Answer returns what administrators look after. A count of a large registry goes on after the question was given up,
 // and the next question has it.
-func (o *Operations) Answer(ctx context.Context) (registry.Operations, error) {
+func (o *Operations) Answer(ctx context.Context) (api.Operations, error) {
 	counted := make(chan struct{})
 	go func() {
 		defer close(counted)
@@ -97,7 +99,7 @@ func (o *Operations) Answer(ctx context.Context) (registry.Operations, error) {
 	case <-counted:
 	case <-patience.C:
 	case <-ctx.Done():
-		return registry.Operations{}, ctx.Err()
+		return api.Operations{}, ctx.Err()
 	}
 	return o.gatherer.Gather(ctx)
 }

@@ -14,23 +14,27 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/access/signin"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
 )
 
 // Config is what pages need of one configuration of a service. All fields but URL are required.
 type Config struct {
-	Registry  registry.Interface // with permissions checked
-	Preview   registry.Previewer // as [Preview] makes it
-	NodeTypes registry.NodeTypes
-	Runtimes  registry.Runtimes
-	Parts     registry.PartStore // for comparisons of releases that the reader may see
+	Registry  api.Interface // with permissions checked
+	Preview   api.Previewer // as [Preview] makes it
+	NodeTypes storage.NodeTypes
+	Runtimes  storage.Runtimes
+	Parts     storage.PartStore // for comparisons of releases that the reader may see
 	// Open opens stored content by digest.
-	Open     func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
-	Nodes    registry.NodeReporter // with permissions checked
-	NodeLife time.Duration         // how long a report of a node counts; 0: none are taken
+	Open     func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
+	Nodes    storage.NodeReporter // with permissions checked
+	NodeLife time.Duration        // how long a report of a node counts; 0: none are taken
 	// Operations says what administrators look after.
-	Operations func(ctx context.Context) (registry.Operations, error)
+	Operations func(ctx context.Context) (api.Operations, error)
 
 	Ways   []oidc.Way
 	Wait   func(*http.Request) time.Duration // before a caller may ask again
@@ -88,32 +92,32 @@ func Labels() []string {
 // Preview returns a previewer that checks the reader's permissions, and that agreed does not refuse decisions by rules
 // that were not agreed on. environments are those that inner decides by.
 func Preview(
-	inner registry.Previewer, agreed func(ctx context.Context) error, environments func(ctx context.Context) (registry.Environments, error),
-) registry.Previewer {
+	inner api.Previewer, agreed func(ctx context.Context) error, environments func(ctx context.Context) (policy.Environments, error),
+) api.Previewer {
 	return access.Preview(agreedPreview{inner, agreed}, environments)
 }
 
 // agreedPreview decides nothing by rules that were not agreed on.
 type agreedPreview struct {
-	registry.Previewer
+	api.Previewer
 	check func(ctx context.Context) error
 }
 
-func (p agreedPreview) Preview(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+func (p agreedPreview) Preview(ctx context.Context, r api.PromoteRequest) (api.Promotion, error) {
 	if err := p.check(ctx); err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	return p.Previewer.Preview(ctx, r)
 }
 
-func (p agreedPreview) PreviewRollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+func (p agreedPreview) PreviewRollback(ctx context.Context, r api.RollbackRequest) (api.Promotion, error) {
 	if err := p.check(ctx); err != nil {
-		return registry.Promotion{}, err
+		return api.Promotion{}, err
 	}
 	return p.Previewer.PreviewRollback(ctx, r)
 }
 
-func (p agreedPreview) Standing(ctx context.Context, environment, model string) ([]registry.Candidate, error) {
+func (p agreedPreview) Standing(ctx context.Context, environment, model string) ([]api.Candidate, error) {
 	if err := p.check(ctx); err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func (p agreedPreview) Standing(ctx context.Context, environment, model string) 
 }
 
 // readNode reads a node document, or the labels of a Kubernetes node.
-func readNode(name string, data []byte) (registry.Node, error) {
+func readNode(name string, data []byte) (artifact.Node, error) {
 	if labels, err := node.ParseLabels(name, data); err == nil {
 		return node.FromLabels(labels)
 	}

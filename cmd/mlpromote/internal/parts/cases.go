@@ -5,15 +5,17 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // Cases reads single cases of sources, and the labels of all, without reading the rest.
 type Cases struct {
-	Parts registry.PartStore
-	// Open opens a file of a part by its digest, as [registry.Blobs] does.
-	Open func(ctx context.Context, d registry.Digest) (registry.Blob, int64, error)
+	Parts storage.PartStore
+	// Open opens a file of a part by its digest, as [storage.Blobs] does.
+	Open func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
 }
 
 // Bounds on what is read of cases.
@@ -25,7 +27,7 @@ const (
 
 // set is the cases of sources.
 type set struct {
-	registry.FetchedPart
+	storage.FetchedPart
 	repository string
 }
 
@@ -34,7 +36,7 @@ func (c Cases) set(ctx context.Context, repository string, sources registry.Dige
 	if err != nil {
 		return set{}, err
 	}
-	part, ok := found.Parts[registry.PartCases]
+	part, ok := found.Parts[artifact.PartCases]
 	if !ok {
 		return set{}, registry.Errorf(registry.CodeNotFound, "sources %s of %s have no cases", sources, repository)
 	}
@@ -48,7 +50,7 @@ func (c Cases) set(ctx context.Context, repository string, sources registry.Dige
 // shard opens a file of the cases. Its bytes are not compared with its digest, which would take all of them: what is
 // read of it is only shown.
 func (c Cases) shard(ctx context.Context, s set, name string, limit int64) (*tensor.File, func(), error) {
-	i := slices.IndexFunc(s.Files, func(f registry.File) bool { return f.Path == name })
+	i := slices.IndexFunc(s.Files, func(f artifact.File) bool { return f.Path == name })
 	if i < 0 {
 		return nil, nil, registry.Errorf(registry.CodeTrust, "the cases of %s have no file %.100q", s.repository, name)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -26,10 +28,10 @@ func tensorOf[T tensor.Scalar](t *testing.T, shape []int64, values ...T) tensor.
 
 // sources are those with two shards of cases, of two and of one.
 type sources struct {
-	registry.PartStore
-	set   registry.CaseSet
+	storage.PartStore
+	set   artifact.CaseSet
 	files map[registry.Digest][]byte
-	parts []registry.File
+	parts []artifact.File
 }
 
 func (s *sources) add(t *testing.T, name string, first, count int, of map[string]tensor.Tensor) {
@@ -40,23 +42,23 @@ func (s *sources) add(t *testing.T, name string, first, count int, of map[string
 	}
 	d := digest.FromBytes(data.Bytes())
 	s.files[d] = data.Bytes()
-	s.parts = append(s.parts, registry.File{Path: name, Digest: d, Size: int64(data.Len())})
-	s.set.Shards = append(s.set.Shards, registry.Shard{File: name, First: first, Count: count})
+	s.parts = append(s.parts, artifact.File{Path: name, Digest: d, Size: int64(data.Len())})
+	s.set.Shards = append(s.set.Shards, artifact.Shard{File: name, First: first, Count: count})
 }
 
-func (s *sources) Sources(context.Context, string, registry.Digest) (registry.Sources, error) {
-	return registry.Sources{Parts: map[registry.PartKind]registry.PartRef{registry.PartCases: {Digest: "sha256:cases"}}}, nil
+func (s *sources) Sources(context.Context, string, registry.Digest) (storage.Sources, error) {
+	return storage.Sources{Parts: map[artifact.PartKind]storage.PartRef{artifact.PartCases: {Digest: "sha256:cases"}}}, nil
 }
 
-func (s *sources) Fetch(context.Context, string, registry.Digest, string) (registry.FetchedPart, error) {
-	return registry.FetchedPart{Files: s.parts, Set: &s.set}, nil
+func (s *sources) Fetch(context.Context, string, registry.Digest, string) (storage.FetchedPart, error) {
+	return storage.FetchedPart{Files: s.parts, Set: &s.set}, nil
 }
 
 type blob struct{ *bytes.Reader }
 
 func (blob) Close() error { return nil }
 
-func (s *sources) open(_ context.Context, d registry.Digest) (registry.Blob, int64, error) {
+func (s *sources) open(_ context.Context, d registry.Digest) (storage.Blob, int64, error) {
 	data, ok := s.files[d]
 	if !ok {
 		return nil, 0, registry.Errorf(registry.CodeNotFound, "no blob %s", d)
@@ -67,7 +69,7 @@ func (s *sources) open(_ context.Context, d registry.Digest) (registry.Blob, int
 // One case is read from the shard that has it, without its label, and the labels of all shards in their order.
 func TestReadCases(t *testing.T) {
 	t.Parallel()
-	s := &sources{files: map[registry.Digest][]byte{}, set: registry.CaseSet{Count: 3, Labels: "label"}}
+	s := &sources{files: map[registry.Digest][]byte{}, set: artifact.CaseSet{Count: 3, Labels: "label"}}
 	s.add(t, "a.safetensors", 0, 2, map[string]tensor.Tensor{"x": tensorOf(t, []int64{2, 2}, float32(1), 2, 3, 4), "label": tensorOf(t, []int64{2}, int64(7), 8)})
 	s.add(t, "b.safetensors", 2, 1, map[string]tensor.Tensor{"x": tensorOf(t, []int64{1, 2}, float32(5), 6), "label": tensorOf(t, []int64{1}, int64(9))})
 	c := parts.Cases{Parts: s, Open: s.open}

@@ -8,31 +8,33 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // comparer reads what releases promise and compares it by the rules of package validators.
-type comparer struct{ parts registry.PartStore }
+type comparer struct{ parts storage.PartStore }
 
-var _ registry.CompareReleases = comparer{}.compare
+var _ policy.CompareReleases = comparer{}.compare
 
 // Compare reads releases from where their parts are, and compares them.
-func Compare(parts registry.PartStore) registry.CompareReleases { return comparer{parts}.compare }
+func Compare(parts storage.PartStore) policy.CompareReleases { return comparer{parts}.compare }
 
-func (c comparer) compare(ctx context.Context, now, was registry.Located) (registry.Comparison, error) {
+func (c comparer) compare(ctx context.Context, now, was policy.Located) (policy.Comparison, error) {
 	next, err := c.documents(ctx, now)
 	if err != nil {
-		return registry.Comparison{}, err
+		return policy.Comparison{}, err
 	}
 	current, err := c.documents(ctx, was)
 	if err != nil {
-		return registry.Comparison{}, err
+		return policy.Comparison{}, err
 	}
 	return validators.Compare(next, current), nil
 }
 
-func (c comparer) documents(ctx context.Context, at registry.Located) (validators.Documents, error) {
+func (c comparer) documents(ctx context.Context, at policy.Located) (validators.Documents, error) {
 	found := validators.Documents{Engines: at.Release.Engines}
 	limits, err := c.document(ctx, at.Repository, at.Release.Limits)
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func configurationCommand(a *program.App) *cobra.Command {
@@ -51,7 +53,7 @@ and changes and resolves nothing.`,
 	}
 }
 
-func configurationText(s registry.ConfigurationStatus) string {
+func configurationText(s history.ConfigurationStatus) string {
 	rows := [][]string{{"PART", "AGREED", "IN FORCE", "ON DISK"}}
 	inForce, onDisk := s.InForce.Parts(), s.OnDisk.Parts()
 	for i, p := range s.Agreed.Parts() {
@@ -101,14 +103,14 @@ func adoptHere(ctx context.Context, a *program.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	agreed, err := db.Agreed(ctx, registry.Configuration{Environments: own.Environments})
+	agreed, err := db.Agreed(ctx, history.Configuration{Environments: own.Environments})
 	if err != nil {
 		return err
 	}
 	nothing := digest.FromBytes(nil)
 	switch {
 	case agreed.Access == "": // no service was here yet: it records by itself what it has
-		own = registry.Configuration{Environments: own.Environments}
+		own = history.Configuration{Environments: own.Environments}
 	case own.Access == nothing && agreed.Access != nothing:
 		return registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "the services of this catalog have an %s, and %s has none", config.AccessFile, a.At().PolicyFolder()),
@@ -119,7 +121,7 @@ func adoptHere(ctx context.Context, a *program.App) (err error) {
 		a.UI.Note("nothing to do: the configuration here is agreed on")
 		return adopted(a, agreed)
 	}
-	change, err := registry.Adopt(agreed, own, "adopted by whoever has the database: "+strings.Join(differs, ", "), clock.Now())
+	change, err := storage.Adopt(agreed, own, "adopted by whoever has the database: "+strings.Join(differs, ", "), clock.Now())
 	if err != nil {
 		return err
 	}
@@ -154,16 +156,16 @@ func adoptThere(ctx context.Context, a *program.App, i *wiring.Instance) error {
 
 // ownConfiguration is the configuration of the files here, with the promoter's key where
 // there is one.
-func ownConfiguration(ctx context.Context, a *program.App) (registry.Configuration, error) {
+func ownConfiguration(ctx context.Context, a *program.App) (history.Configuration, error) {
 	files, err := a.At().SignedFiles(ctx, a.At().Keyring())
 	if err != nil && !registry.HasCode(err, registry.CodeUnavailable) {
-		return registry.Configuration{}, err
+		return history.Configuration{}, err
 	}
 	s, err := files.Read()
 	return s.Configuration, err
 }
 
-func adopted(a *program.App, agreed registry.Configuration) error {
+func adopted(a *program.App, agreed history.Configuration) error {
 	var lines []string
 	for _, p := range agreed.Parts() {
 		if p.Digest != "" {

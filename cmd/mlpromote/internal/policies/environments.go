@@ -17,6 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -76,12 +78,12 @@ func stillThere(ctx context.Context, a *program.App, files config.Files, s confi
 	if files.File != "" || !a.At().HasDatabaseFile() && a.Database == "" {
 		return nil
 	}
-	return config.CheckPresent(ctx, s, func(ctx context.Context) (registry.Configuration, error) {
+	return config.CheckPresent(ctx, s, func(ctx context.Context) (history.Configuration, error) {
 		db, err := a.At().OpenDatabase(ctx)
 		if err != nil {
-			return registry.Configuration{}, err
+			return history.Configuration{}, err
 		}
-		agreed, err := db.Agreed(ctx, registry.Configuration{})
+		agreed, err := db.Agreed(ctx, history.Configuration{})
 		return agreed, errors.Join(err, db.Close())
 	})
 }
@@ -105,7 +107,7 @@ the first line of the file points editors to it:
 
 // checkedEnvironments is what a check of environments.yaml prints.
 type checkedEnvironments struct {
-	registry.Environments
+	policy.Environments
 	Signers  []checkedSigner  `json:"signers"`
 	Findings []config.Finding `json:"findings,omitempty"`
 }
@@ -123,7 +125,7 @@ func (c checkedEnvironments) text() string {
 }
 
 // asksFor lists what an environment requires.
-func asksFor(e registry.Environment) string {
+func asksFor(e policy.Environment) string {
 	all := slices.Clone(e.Require)
 	if e.Accuracy != nil {
 		all = append(all, e.Accuracy.String())

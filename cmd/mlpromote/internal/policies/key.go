@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 func keyCommand(a *program.App) *cobra.Command {
@@ -29,7 +30,7 @@ once environments.yaml trusts the public key.`,
 			if err := checkRole(role); err != nil {
 				return err
 			}
-			path, id, err := a.At().KeyFolder().New(registry.Role(role))
+			path, id, err := a.At().KeyFolder().New(evidence.Role(role))
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ built without the provider of a service names the build tag that adds it.`,
 			if err := checkRole(role); err != nil {
 				return err
 			}
-			path, id, err := a.At().KeyFolder().Use(cmd.Context(), registry.Role(role), args[0])
+			path, id, err := a.At().KeyFolder().Use(cmd.Context(), evidence.Role(role), args[0])
 			if err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ environments.yaml before anything is stored.`,
 			if err := checkRole(role); err != nil {
 				return err
 			}
-			path, err := a.At().KeyFolder().UseIdentity(registry.Role(role), identity)
+			path, err := a.At().KeyFolder().UseIdentity(evidence.Role(role), identity)
 			if err != nil {
 				return err
 			}
@@ -150,8 +151,8 @@ func roleFlag(cmd *cobra.Command, role *string) {
 }
 
 func checkRole(role string) error {
-	if role != "" && !slices.Contains(registry.KeyRoles(), registry.Role(role)) {
-		return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.KeyRoles())
+	if role != "" && !slices.Contains(evidence.KeyRoles(), evidence.Role(role)) {
+		return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, evidence.KeyRoles())
 	}
 	return nil
 }

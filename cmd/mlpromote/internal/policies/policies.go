@@ -10,8 +10,8 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/auditing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
@@ -25,8 +25,8 @@ func Commands(a *program.App) []*cobra.Command {
 // Documents returns the types that each command prints with --output json.
 func Documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
-		"configuration adopt":  {reflect.TypeFor[registry.Configuration]()},
-		"configuration status": {reflect.TypeFor[registry.ConfigurationStatus]()},
+		"configuration adopt":  {reflect.TypeFor[history.Configuration]()},
+		"configuration status": {reflect.TypeFor[history.ConfigurationStatus]()},
 		"environments check":   {reflect.TypeFor[checkedEnvironments]()},
 		"environments schema":  {reflect.TypeFor[json.RawMessage]()}, // of environments.yaml: the same with text
 		"key generate":         {reflect.TypeFor[generatedKey]()},

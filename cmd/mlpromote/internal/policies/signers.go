@@ -5,37 +5,38 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // checkedSigner is a trust entry with the identifier of its key; empty without a file.
 type checkedSigner struct {
-	registry.TrustEntry
+	trust.TrustEntry
 	KeyID string `json:"keyId,omitempty"`
 }
 
 func shortKey(id string) string { return id[:min(len(id), 12)] }
 
 // keyState is the state of a key, with its time and the window of the key.
-func keyState(e registry.TrustEntry) string {
+func keyState(e trust.TrustEntry) string {
 	if !e.Window.IsZero() {
 		always := e
-		always.Window = registry.Window{}
+		always.Window = evidence.Window{}
 		return keyState(always) + " " + e.Window.String()
 	}
 	switch e.State {
-	case registry.KeyRetired:
+	case evidence.KeyRetired:
 		return "retired " + e.RetiredAt.Format("2006-01-02T15:04:05Z")
-	case registry.KeyRevoked:
+	case evidence.KeyRevoked:
 		return "revoked " + e.RevokedAt.Format("2006-01-02T15:04:05Z")
 	}
-	return string(registry.KeyTrusted)
+	return string(evidence.KeyTrusted)
 }
 
 // timed reports whether the time of a statement decides whether it counts.
-func timed(e registry.TrustEntry) bool {
-	return e.EffectiveState() == registry.KeyRetired || !e.Window.IsZero()
+func timed(e trust.TrustEntry) bool {
+	return e.EffectiveState() == evidence.KeyRetired || !e.Window.IsZero()
 }
 
 // signersOf are the trust entries with the identifiers of their keys.

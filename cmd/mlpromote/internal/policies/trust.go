@@ -12,7 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // changedTrust is what a command changed in environments.yaml.
@@ -55,14 +57,14 @@ func changeTrust(ctx context.Context, a *program.App, dryRun bool, propose func(
 	}
 	done := changedTrust{File: c.Path, Key: key, Diff: []string{}, Changes: []string{}, Heads: []affectedHead{}}
 	if string(data) == string(c.Data) && !c.Missing {
-		done.KeyID = c.Was.KeyID(registry.TrustEntry{Key: key})
+		done.KeyID = c.Was.KeyID(trust.TrustEntry{Key: key})
 		a.UI.Note("nothing to do: %s has that already", c.Path)
 		return a.UI.Result(key, done)
 	}
 	if err := c.Propose(data); err != nil {
 		return err
 	}
-	done.KeyID, done.Changes = c.Is.KeyID(registry.TrustEntry{Key: key}), config.Changes(c.Was, c.Is)
+	done.KeyID, done.Changes = c.Is.KeyID(trust.TrustEntry{Key: key}), config.Changes(c.Was, c.Is)
 	before := c.Data
 	if c.Missing {
 		before = nil
@@ -169,7 +171,7 @@ func affected(ctx context.Context, a *program.App, c *policyfile.Change) (found 
 func more(a, b service.Replayed) int {
 	n := 0
 	for _, i := range a.Admission.Ignored {
-		same := func(o registry.Ignored) bool { return o.Bundle == i.Bundle }
+		same := func(o evidence.Ignored) bool { return o.Bundle == i.Bundle }
 		if !slices.ContainsFunc(b.Admission.Ignored, same) {
 			n++
 		}

@@ -6,11 +6,11 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/policyfile"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 func trustRetireCommand(a *program.App) *cobra.Command {
-	return trustStateCommand(a, policyfile.StateChange{State: registry.KeyRetired}, &cobra.Command{
+	return trustStateCommand(a, policyfile.StateChange{State: evidence.KeyRetired}, &cobra.Command{
 		Use:   "retire KEY",
 		Short: "Let a key that was replaced sign nothing new",
 		Long: `Sets the state retired in every entry of the key in environments.yaml. Earlier records still
@@ -20,7 +20,7 @@ count, later ones do not. Statements against a release always count.`,
 }
 
 func trustRevokeCommand(a *program.App) *cobra.Command {
-	return trustStateCommand(a, policyfile.StateChange{State: registry.KeyRevoked}, &cobra.Command{
+	return trustStateCommand(a, policyfile.StateChange{State: evidence.KeyRevoked}, &cobra.Command{
 		Use:   "revoke KEY",
 		Short: "Let nothing count that a stolen key signed",
 		Long: `Sets the state revoked in every entry of the key in environments.yaml. Its signatures in favor

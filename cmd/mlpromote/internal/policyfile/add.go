@@ -12,7 +12,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Addition is what trust add adds.
@@ -39,7 +42,7 @@ func (n Addition) Propose(c *Change) (string, []byte, error) {
 		if other.Key == "" || c.Was.KeyID(other) != id {
 			continue
 		}
-		if state := other.EffectiveState(); state != registry.KeyTrusted {
+		if state := other.EffectiveState(); state != evidence.KeyTrusted {
 			return "", nil, registry.WithHint(registry.Lastingf(registry.CodeConflict,
 				"key %s is %s in %s: it is not trusted again", other.Key, state, c.Path),
 				"make a new key with mlpromote key generate")
@@ -57,7 +60,7 @@ func (n Addition) Propose(c *Change) (string, []byte, error) {
 	if c.Missing && len(c.Was.MissingKeys()) == len(c.Was.Environments.Trust) {
 		return e.Key, environments.First(e), nil
 	}
-	if c.Missing && slices.ContainsFunc(c.Was.Environments.Trust, func(o registry.TrustEntry) bool { return o.Key == e.Key && holds(o, e) }) {
+	if c.Missing && slices.ContainsFunc(c.Was.Environments.Trust, func(o trust.TrustEntry) bool { return o.Key == e.Key && holds(o, e) }) {
 		return e.Key, c.Data, nil // the default says so: it is written as it is
 	}
 	data, err := environments.AddTrust(c.Path, c.Data, e)
@@ -65,18 +68,18 @@ func (n Addition) Propose(c *Change) (string, []byte, error) {
 }
 
 // entry checks roles and environments.
-func (n Addition) entry(es registry.Environments) (registry.TrustEntry, error) {
-	var e registry.TrustEntry
+func (n Addition) entry(es policy.Environments) (trust.TrustEntry, error) {
+	var e trust.TrustEntry
 	for _, name := range n.Roles {
-		role := registry.Role(name)
-		if !slices.Contains(registry.KeyRoles(), role) {
-			return e, registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", name, registry.KeyRoles())
+		role := evidence.Role(name)
+		if !slices.Contains(evidence.KeyRoles(), role) {
+			return e, registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", name, evidence.KeyRoles())
 		}
 		if !slices.Contains(e.Roles, role) {
 			e.Roles = append(e.Roles, role)
 		}
 	}
-	for _, alone := range []registry.Role{registry.RolePublisher, registry.RoleAttester} {
+	for _, alone := range []evidence.Role{evidence.RolePublisher, evidence.RoleAttester} {
 		if slices.Contains(e.Roles, alone) && len(e.Roles) > 1 {
 			return e, registry.Errorf(registry.CodeInvalid, "--role %s: want it alone: %[1]s is the role of a key of its own", alone)
 		}
@@ -104,7 +107,7 @@ func (n Addition) entry(es registry.Environments) (registry.TrustEntry, error) {
 }
 
 // holds reports whether an entry of the same key gives all that e gives.
-func holds(other, e registry.TrustEntry) bool {
+func holds(other, e trust.TrustEntry) bool {
 	if !e.Window.Equal(other.Window) {
 		return false
 	}

@@ -9,12 +9,14 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // StateChange is what trust retire and trust revoke set.
 type StateChange struct {
 	Key    string
-	State  registry.KeyState
+	State  evidence.KeyState
 	Since  string
 	DryRun bool
 }
@@ -34,11 +36,11 @@ func (n StateChange) Propose(c *Change) (string, []byte, error) {
 	}
 	data := c.Data
 	for _, name := range names {
-		e := c.Was.Environments.Trust[slices.IndexFunc(c.Was.Environments.Trust, func(e registry.TrustEntry) bool { return e.Key == name })]
+		e := c.Was.Environments.Trust[slices.IndexFunc(c.Was.Environments.Trust, func(e trust.TrustEntry) bool { return e.Key == name })]
 		switch have := e.EffectiveState(); {
 		case have == n.State && n.Since == "":
 			continue
-		case have == registry.KeyRevoked && n.State == registry.KeyRetired:
+		case have == evidence.KeyRevoked && n.State == evidence.KeyRetired:
 			return "", nil, registry.Lastingf(registry.CodeConflict, "key %s is revoked: retired would let its earlier signatures count again", name)
 		}
 		if data, err = environments.SetKeyState(c.Path, data, name, n.State, since); err != nil {

@@ -5,6 +5,10 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -19,21 +23,21 @@ func types() map[reflect.Type]object {
 	options := object{"type": "object", "additionalProperties": text}
 	provider := object{"type": "object", "properties": object{"name": text, "options": options}, "required": []string{"name", "options"}}
 	return map[reflect.Type]object{
-		reflect.TypeFor[registry.Figure]():   {"anyOf": []any{object{"type": "number"}, object{"enum": []string{"inf", "-inf", "nan"}}}},
-		reflect.TypeFor[registry.Provider](): {"anyOf": []any{text, provider}},
+		reflect.TypeFor[evidence.Figure]():   {"anyOf": []any{object{"type": "number"}, object{"enum": []string{"inf", "-inf", "nan"}}}},
+		reflect.TypeFor[artifact.Provider](): {"anyOf": []any{text, provider}},
 		reflect.TypeFor[registry.Digest]():   {"type": "string", "pattern": hexDigest},
-		reflect.TypeFor[registry.DigestSet](): {
+		reflect.TypeFor[evidence.DigestSet](): {
 			"type":                 []string{"object", "null"},
 			"description":          "hash algorithm to hex digits",
 			"properties":           object{"sha256": object{"type": "string", "pattern": "^[0-9a-f]{64}$"}},
 			"additionalProperties": object{"type": "string", "pattern": "^[0-9a-f]+$"},
 		},
-		reflect.TypeFor[registry.Verdict](): {"enum": []registry.Verdict{
-			registry.VerdictPass, registry.VerdictFail, registry.VerdictUndecided, registry.VerdictRecorded, "",
+		reflect.TypeFor[evidence.Verdict](): {"enum": []evidence.Verdict{
+			evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictUndecided, evidence.VerdictRecorded, "",
 		}},
-		reflect.TypeFor[registry.RestrictionKind](): {"enum": registry.RestrictionKinds()},
-		reflect.TypeFor[registry.Reproducibility](): {"enum": []registry.Reproducibility{
-			registry.ReproducibleBytes, registry.ReproducibleSemantic, registry.ReproducibleNone,
+		reflect.TypeFor[evidence.RestrictionKind](): {"enum": evidence.RestrictionKinds()},
+		reflect.TypeFor[evidence.Reproducibility](): {"enum": []evidence.Reproducibility{
+			evidence.ReproducibleBytes, evidence.ReproducibleSemantic, evidence.ReproducibleNone,
 		}},
 		reflect.TypeFor[validators.Dim](): {"type": []string{"integer", "string"}},
 	}
@@ -45,29 +49,29 @@ func limits() map[string]object {
 	all := map[string]object{
 		"registry.Approval.resourceUri":        {"pattern": "^oci://."},
 		"registry.Approval.comment":            some,
-		"registry.Approval.accepts":            {"maxItems": registry.MaxAccepts},
+		"registry.Approval.accepts":            {"maxItems": evidence.MaxAccepts},
 		"registry.RestrictionList.resourceUri": {"pattern": "^oci://."},
 		"registry.RestrictionList.counter":     {"minimum": 1},
 		"registry.RestrictionList.reason":      some,
-		"registry.RestrictionList.entries":     {"type": "array", "maxItems": registry.MaxRestrictions},
+		"registry.RestrictionList.entries":     {"type": "array", "maxItems": evidence.MaxRestrictions},
 		"registry.Restriction.reason":          some,
 		"registry.Restriction.by":              some,
 		"registry.BreakGlass.resourceUri":      {"pattern": "^oci://."},
 		"registry.BreakGlass.comment":          some,
-		"registry.BreakGlass.skips":            {"minItems": 1, "uniqueItems": true, "items": object{"enum": registry.Skippable()}},
+		"registry.BreakGlass.skips":            {"minItems": 1, "uniqueItems": true, "items": object{"enum": policy.Skippable()}},
 		"registry.TrustBundle.registry":        some,
 		"registry.TrustBundle.version":         {"minimum": 1},
 		"registry.TrustBundle.trust":           {"type": "array", "minItems": 1},
 		"registry.BundledRestrictions.counter": {"minimum": 0},
 		"registry.KeptCheckpoint.size":         {"minimum": 0},
 		"registry.VSA.resourceUri":             some,
-		"registry.VSA.verificationResult":      {"enum": []string{registry.VSAPassed, "FAILED"}},
+		"registry.VSA.verificationResult":      {"enum": []string{evidence.VSAPassed, "FAILED"}},
 		"registry.VSA.verifiedLevels":          {"type": "array", "minItems": 1},
 		"registry.VSAVerifier.id":              some,
 		"registry.VSAPolicy.uri":               some,
-		"registry.CaseFigures.size":            {"minimum": 0, "maximum": registry.MaxCaseFigures},
+		"registry.CaseFigures.size":            {"minimum": 0, "maximum": evidence.MaxCaseFigures},
 		"pipeline.TestResult.result":           {"enum": []string{"PASSED", "WARNED", "FAILED"}},
-		"pipeline.BuildDefinition.buildType":   {"const": registry.BuildType},
+		"pipeline.BuildDefinition.buildType":   {"const": restriction.BuildType},
 		"pipeline.Builder.id":                  some,
 		"remotecache.File.name":                some,
 		"registry.PerformanceReport.budgetNs":  count,
@@ -83,7 +87,7 @@ func limits() map[string]object {
 		"registry.OutputFigures.newNaN":        count,
 		"registry.OutputFigures.newInf":        count,
 		"registry.PlainLoad.cases":             count,
-		"registry.ParityReport.rules":          {"const": registry.ReportRules},
+		"registry.ParityReport.rules":          {"const": evidence.ReportRules},
 		"registry.ParityReport.attempts":       count,
 		"registry.LatencyRatio.blocks":         count,
 		"registry.LatencyRatio.currentP50Ns":   count,

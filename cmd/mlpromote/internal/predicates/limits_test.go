@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -51,7 +52,7 @@ func TestSchemasAcceptWhatTypesWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := Check(registry.Statement{PredicateType: p.Type, Predicate: text}); err != nil {
+			if err := Check(evidence.Statement{PredicateType: p.Type, Predicate: text}); err != nil {
 				t.Errorf("%v in\n%s", err, text)
 			}
 			read := reflect.New(p.of)
@@ -69,14 +70,14 @@ func fill(v reflect.Value, depth int) {
 	switch x := v.Addr().Interface().(type) {
 	case *registry.Digest:
 		*x = filledDigest
-	case *registry.DigestSet:
-		*x = registry.NewDigestSet(filledDigest)
-	case *registry.Verdict:
-		*x = registry.VerdictPass
-	case *registry.RestrictionKind:
-		*x = registry.RestrictSource
-	case *registry.Reproducibility:
-		*x = registry.ReproducibleBytes
+	case *evidence.DigestSet:
+		*x = evidence.NewDigestSet(filledDigest)
+	case *evidence.Verdict:
+		*x = evidence.VerdictPass
+	case *evidence.RestrictionKind:
+		*x = evidence.RestrictSource
+	case *evidence.Reproducibility:
+		*x = evidence.ReproducibleBytes
 	case *time.Time:
 		*x = time.Date(2026, 11, 23, 10, 0, 0, 5, time.UTC)
 	case *json.RawMessage:

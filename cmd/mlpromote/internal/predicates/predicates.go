@@ -15,11 +15,14 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/remotecache"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Predicate is a predicate that mlpromote signs.
@@ -33,22 +36,22 @@ type Predicate struct {
 // All lists the predicates by name. That of a cosign signature is missing: it is empty.
 func All() []Predicate {
 	return []Predicate{
-		{"approval", registry.PredicateApproval, "an approver agrees that a release is promoted to an environment", of[registry.Approval]()},
-		{"break-glass", registry.PredicateBreakGlass, "an approver agrees that a promotion skips requirements in an emergency", of[registry.BreakGlass]()},
-		{"parity", registry.PredicateParity, "what a verifier found when it compared an engine with the reference model", of[registry.ParityReport]()},
-		{"performance", registry.PredicatePerformance, "the latency of an engine on one machine", of[registry.PerformanceReport]()},
-		{"provenance", registry.PredicateProvenance,
+		{"approval", evidence.PredicateApproval, "an approver agrees that a release is promoted to an environment", of[evidence.Approval]()},
+		{"break-glass", evidence.PredicateBreakGlass, "an approver agrees that a promotion skips requirements in an emergency", of[evidence.BreakGlass]()},
+		{"parity", evidence.PredicateParity, "what a verifier found when it compared an engine with the reference model", of[evidence.ParityReport]()},
+		{"performance", evidence.PredicatePerformance, "the latency of an engine on one machine", of[evidence.PerformanceReport]()},
+		{"provenance", evidence.PredicateProvenance,
 			"how a builder made an engine: SLSA provenance, with the fields that mlpromote writes", of[build.Provenance]()},
-		{"quarantine", registry.PredicateQuarantine, "a release or an engine must not be used, or may be used again", of[registry.Quarantine]()},
-		{"restrictions", registry.PredicateRestrictions,
-			"what must not be used in an environment, nor what was made from it", of[registry.RestrictionList]()},
+		{"quarantine", evidence.PredicateQuarantine, "a release or an engine must not be used, or may be used again", of[evidence.Quarantine]()},
+		{"restrictions", evidence.PredicateRestrictions,
+			"what must not be used in an environment, nor what was made from it", of[evidence.RestrictionList]()},
 		{"step", remotecache.PredicateStep, "a builder vouches for a finished step in a shared build cache", of[remotecache.Statement]()},
-		{"test-result", registry.PredicateTestResult,
+		{"test-result", evidence.PredicateTestResult,
 			"a verification in short: in-toto test result, with the fields that mlpromote writes", of[verify.TestResult]()},
-		{"trust-bundle", registry.PredicateTrustBundle,
-			"by what to judge what a registry hands out: keys, restriction lists and a checkpoint, until it expires", of[registry.TrustBundle]()},
-		{"verification-summary", registry.PredicateVSA,
-			"a promoter found that a release meets the policy of an environment: SLSA VSA, with the fields that mlpromote writes", of[registry.VSA]()},
+		{"trust-bundle", trust.PredicateTrustBundle,
+			"by what to judge what a registry hands out: keys, restriction lists and a checkpoint, until it expires", of[trust.TrustBundle]()},
+		{"verification-summary", evidence.PredicateVSA,
+			"a promoter found that a release meets the policy of an environment: SLSA VSA, with the fields that mlpromote writes", of[evidence.VSA]()},
 	}
 }
 
@@ -122,7 +125,7 @@ var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 
 // Check holds the predicate of a statement against the schema of its type. It accepts predicates of other types: who
 // may sign those is decided elsewhere. Errors: CodeInvalid, with the place in the predicate.
-func Check(s registry.Statement) error {
+func Check(s evidence.Statement) error {
 	schemas, err := compiled()
 	if err != nil {
 		return err
@@ -146,7 +149,7 @@ func Check(s registry.Statement) error {
 
 // CheckNew is [Check] of evidence that somebody attaches, for the predicates that mlpromote defines. Those that
 // others define, such as provenance, can come from other programs that write other fields. Errors: CodeInvalid.
-func CheckNew(s registry.Statement) error {
+func CheckNew(s evidence.Statement) error {
 	if !strings.HasPrefix(s.PredicateType, own) {
 		return nil
 	}
@@ -155,7 +158,7 @@ func CheckNew(s registry.Statement) error {
 
 // CheckText is [Check] of a statement as it is signed. Errors: CodeInvalid.
 func CheckText(statement []byte) error {
-	var s registry.Statement
+	var s evidence.Statement
 	if err := registry.DecodeSigned(statement, &s); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "statement: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 var root = filepath.Join("..", "..", "..", "..")
@@ -81,8 +82,8 @@ func TestEveryPredicateHasASchema(t *testing.T) {
 }
 
 // statement is one with a predicate of a type.
-func statement(predicateType, predicate string) registry.Statement {
-	return registry.Statement{Type: registry.StatementType, PredicateType: predicateType, Predicate: json.RawMessage(predicate)}
+func statement(predicateType, predicate string) evidence.Statement {
+	return evidence.Statement{Type: evidence.StatementType, PredicateType: predicateType, Predicate: json.RawMessage(predicate)}
 }
 
 func TestCheck(t *testing.T) {
@@ -99,25 +100,25 @@ func TestCheck(t *testing.T) {
 		predicateType, predicate, old, new string
 		want                               string // in the error; empty: it is valid
 	}{
-		"summary":                            {registry.PredicateVSA, summary, "", "", ""},
-		"summary without a destination":      {registry.PredicateVSA, summary, `oci://local/prod/digits`, ``, "/resourceUri"},
-		"summary without a verifier":         {registry.PredicateVSA, summary, `"verifier"`, `"verified"`, "verifier"},
-		"summary with another result":        {registry.PredicateVSA, summary, `PASSED`, `passed`, "/verificationResult"},
-		"summary without a level":            {registry.PredicateVSA, summary, `["MLPROMOTE_PARITY"]`, `[]`, "/verifiedLevels"},
-		"summary with half a digest":         {registry.PredicateVSA, summary, hex, hex[:20], "/sha256"},
-		"summary at no time":                 {registry.PredicateVSA, summary, `2026-11-23T10:00:00Z`, `yesterday`, "/timeVerified"},
-		"summary with a field of the future": {registry.PredicateVSA, summary, `"slsaVersion"`, `"later":1,"slsaVersion"`, ""},
-		"approval":                           {registry.PredicateApproval, approval, "", "", ""},
-		"approval without a comment":         {registry.PredicateApproval, approval, `fine`, ``, "/comment"},
-		"approval for anywhere":              {registry.PredicateApproval, approval, `oci://local/prod/digits`, `*`, "/resourceUri"},
-		"approval that accepts a number":     {registry.PredicateApproval, approval, `"comment"`, `"accepts":[1],"comment"`, "/accepts/0"},
-		"break-glass":                        {registry.PredicateBreakGlass, breakGlass, "", "", ""},
-		"break-glass of a signature":         {registry.PredicateBreakGlass, breakGlass, `parity`, `signature`, "/skips/0"},
-		"break-glass of nothing":             {registry.PredicateBreakGlass, breakGlass, `["parity"]`, `[]`, "/skips"},
-		"quarantine of an early version":     {registry.PredicateQuarantine, `{}`, "", "", ""},
-		"lift of something else":             {registry.PredicateQuarantine, `{"reason":"r","lifts":["prod"]}`, "", "", "/lifts/0"},
-		"report that is a list":              {registry.PredicateParity, `[]`, "", "", "/"},
-		"report without cases":               {registry.PredicateParity, `{"verdict":"pass"}`, "", "", "cases"},
+		"summary":                            {evidence.PredicateVSA, summary, "", "", ""},
+		"summary without a destination":      {evidence.PredicateVSA, summary, `oci://local/prod/digits`, ``, "/resourceUri"},
+		"summary without a verifier":         {evidence.PredicateVSA, summary, `"verifier"`, `"verified"`, "verifier"},
+		"summary with another result":        {evidence.PredicateVSA, summary, `PASSED`, `passed`, "/verificationResult"},
+		"summary without a level":            {evidence.PredicateVSA, summary, `["MLPROMOTE_PARITY"]`, `[]`, "/verifiedLevels"},
+		"summary with half a digest":         {evidence.PredicateVSA, summary, hex, hex[:20], "/sha256"},
+		"summary at no time":                 {evidence.PredicateVSA, summary, `2026-11-23T10:00:00Z`, `yesterday`, "/timeVerified"},
+		"summary with a field of the future": {evidence.PredicateVSA, summary, `"slsaVersion"`, `"later":1,"slsaVersion"`, ""},
+		"approval":                           {evidence.PredicateApproval, approval, "", "", ""},
+		"approval without a comment":         {evidence.PredicateApproval, approval, `fine`, ``, "/comment"},
+		"approval for anywhere":              {evidence.PredicateApproval, approval, `oci://local/prod/digits`, `*`, "/resourceUri"},
+		"approval that accepts a number":     {evidence.PredicateApproval, approval, `"comment"`, `"accepts":[1],"comment"`, "/accepts/0"},
+		"break-glass":                        {evidence.PredicateBreakGlass, breakGlass, "", "", ""},
+		"break-glass of a signature":         {evidence.PredicateBreakGlass, breakGlass, `parity`, `signature`, "/skips/0"},
+		"break-glass of nothing":             {evidence.PredicateBreakGlass, breakGlass, `["parity"]`, `[]`, "/skips"},
+		"quarantine of an early version":     {evidence.PredicateQuarantine, `{}`, "", "", ""},
+		"lift of something else":             {evidence.PredicateQuarantine, `{"reason":"r","lifts":["prod"]}`, "", "", "/lifts/0"},
+		"report that is a list":              {evidence.PredicateParity, `[]`, "", "", "/"},
+		"report without cases":               {evidence.PredicateParity, `{"verdict":"pass"}`, "", "", "cases"},
 		"predicate of others":                {"https://example.com/x", `[]`, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,8 +144,8 @@ func TestSchemasAcceptStoredEvidence(t *testing.T) {
 		}
 		checked[s.PredicateType]++
 	}
-	for _, want := range []string{registry.PredicateParity, registry.PredicatePerformance,
-		registry.PredicateProvenance, registry.PredicateVSA, registry.PredicateTestResult} {
+	for _, want := range []string{evidence.PredicateParity, evidence.PredicatePerformance,
+		evidence.PredicateProvenance, evidence.PredicateVSA, evidence.PredicateTestResult} {
 		if checked[want] == 0 {
 			t.Errorf("found no %s in what is stored", want)
 		}
@@ -152,16 +153,16 @@ func TestSchemasAcceptStoredEvidence(t *testing.T) {
 }
 
 // stored are the statements in the data directory of format 1 that is kept as a sample.
-func stored(t testing.TB) []registry.Statement {
+func stored(t testing.TB) []evidence.Statement {
 	t.Helper()
-	var all []registry.Statement
+	var all []evidence.Statement
 	for _, content := range storedDirectory(t) {
 		var bundle struct {
 			DSSE struct {
 				Payload []byte `json:"payload"`
 			} `json:"dsseEnvelope"`
 		}
-		var s registry.Statement
+		var s evidence.Statement
 		if json.Unmarshal(content, &bundle) == nil && registry.DecodeSigned(bundle.DSSE.Payload, &s) == nil {
 			all = append(all, s)
 		}
@@ -201,7 +202,7 @@ func storedDirectory(t testing.TB) [][]byte {
 // What the check of a parity report costs, beside decoding it strictly.
 func BenchmarkCheck(b *testing.B) {
 	for _, s := range stored(b) {
-		if s.PredicateType != registry.PredicateParity {
+		if s.PredicateType != evidence.PredicateParity {
 			continue
 		}
 		b.Run("schema", func(b *testing.B) {
@@ -213,7 +214,7 @@ func BenchmarkCheck(b *testing.B) {
 		})
 		b.Run("decode", func(b *testing.B) {
 			for b.Loop() {
-				var report registry.ParityReport
+				var report evidence.ParityReport
 				if err := registry.DecodeSigned(s.Predicate, &report); err != nil {
 					b.Fatal(err)
 				}

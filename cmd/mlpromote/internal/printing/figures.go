@@ -4,10 +4,10 @@ package printing
 import (
 	"fmt"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-func Cell(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
+func Cell(f evidence.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
 
 func Percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/figure"
 )
 
 // Limits writes limits for people, presets expanded.

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Load is a line on how nodes load an engine; empty where its runtime decides.
-func Load(label string, load *registry.LoadProfile) string {
+func Load(label string, load *artifact.LoadProfile) string {
 	if load == nil {
 		return ""
 	}

@@ -5,13 +5,13 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // NodeLines has a line for each report.
-func NodeLines(indent string, reports []registry.NodeReport) []string {
+func NodeLines(indent string, reports []storage.NodeReport) []string {
 	var lines []string
-	shared := registry.SharedNames(reports)
+	shared := storage.SharedNames(reports)
 	for _, r := range reports {
 		line := indent + nodeverbs.NodeText(r)
 		if n := shared[r.NodeName()]; n > 0 {

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // space is what is free where builds write: steps in the folder for temporary files, what
@@ -69,7 +70,7 @@ func (a *App) Pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolcha
 	env := a.LocalPipeline(m, own, a.Toolchains().InstallMissing)
 	env.Registry, env.Parts, env.Sign, env.Space = i, i.Store, i.Keys.Sign, a.space
 	env.Inspected = a.Registry != "" && !i.Envs.First().External()
-	env.OpenKey = func(ctx context.Context, role registry.Role, environment, model string) error {
+	env.OpenKey = func(ctx context.Context, role evidence.Role, environment, model string) error {
 		s, err := i.Keys.Signer(ctx, role)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func approveCommand(a *program.App) *cobra.Command {
@@ -74,7 +75,7 @@ func checkBreakGlass(req *approver.Request, breakGlass bool) error {
 	switch {
 	case breakGlass != (len(req.BreakGlass) > 0):
 		return registry.Errorf(registry.CodeInvalid, "want --break-glass and --skip together, such as --break-glass --skip no-freeze; there are %s",
-			strings.Join(registry.Skippable(), ", "))
+			strings.Join(policy.Skippable(), ", "))
 	case breakGlass && (req.Withdraw || len(req.Accepts) > 0):
 		return registry.Errorf(registry.CodeInvalid,
 			"--break-glass goes with neither --accept nor --withdraw; --withdraw alone takes back both kinds of approval")

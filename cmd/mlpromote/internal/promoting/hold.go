@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // heldHead is a head that was held, or released.
@@ -43,7 +43,7 @@ there, or it is not held.`,
 		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				if err := i.ReleaseHold(c.Context(), registry.HoldRelease{Environment: environment, Model: args[0], Reason: reason}); err != nil {
+				if err := i.ReleaseHold(c.Context(), api.HoldRelease{Environment: environment, Model: args[0], Reason: reason}); err != nil {
 					return err
 				}
 				return a.UI.Result(args[0]+" in "+environment+" is no longer held", heldHead{Model: args[0], Environment: environment})

@@ -16,10 +16,14 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func promoteCommand(a *program.App) *cobra.Command {
-	var req registry.PromoteRequest
+	var req api.PromoteRequest
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "promote [REF]",
@@ -65,7 +69,7 @@ the command that meets each. Exit code 4: the policy refuses, also when the time
 	return c
 }
 
-func promote(ctx context.Context, a *program.App, i *wiring.Instance, req registry.PromoteRequest, w *waiting, args []string) error {
+func promote(ctx context.Context, a *program.App, i *wiring.Instance, req api.PromoteRequest, w *waiting, args []string) error {
 	if w.first != nil {
 		req = *w.first
 	} else {
@@ -121,7 +125,7 @@ func promote(ctx context.Context, a *program.App, i *wiring.Instance, req regist
 
 // toPromote is the release that is promoted: by a ref, or by a model in the environment that the destination takes
 // releases from.
-func toPromote(a *program.App, i *wiring.Instance, req registry.PromoteRequest, args []string) (registry.Ref, error) {
+func toPromote(a *program.App, i *wiring.Instance, req api.PromoteRequest, args []string) (registry.Ref, error) {
 	from, _, err := i.Envs.Edge(req.From, req.To)
 	if err != nil { // the ref must say which environment is meant
 		ref, wrong := a.Reference(i, args)
@@ -134,7 +138,7 @@ func toPromote(a *program.App, i *wiring.Instance, req registry.PromoteRequest, 
 }
 
 // tellSkipped says what a break-glass promotion skips, or that it has nothing to skip.
-func tellSkipped(a *program.App, req registry.PromoteRequest, p registry.Promotion) {
+func tellSkipped(a *program.App, req api.PromoteRequest, p api.Promotion) {
 	switch s := p.Decision.Skipped; {
 	case s != nil:
 		a.UI.Note("warning: %s", s)
@@ -145,7 +149,7 @@ func tellSkipped(a *program.App, req registry.PromoteRequest, p registry.Promoti
 
 // tellHead says where the destination's head is, if the promotion need not move it, and that
 // it is held.
-func tellHead(a *program.App, p registry.Promotion) {
+func tellHead(a *program.App, p api.Promotion) {
 	if p.Unchanged {
 		a.UI.Note("%s is at %s already", p.Environment, p.Version)
 	}
@@ -157,7 +161,7 @@ func tellHead(a *program.App, p registry.Promotion) {
 
 // tellLost says which engines the destination's head had and the promoted release does not have:
 // machines that ran them get another one, or none. Without the releases it says nothing.
-func tellLost(ctx context.Context, a *program.App, i *wiring.Instance, p registry.Promotion) {
+func tellLost(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
 	if p.Unchanged || p.Previous == "" {
 		return
 	}
@@ -170,7 +174,7 @@ func tellLost(ctx context.Context, a *program.App, i *wiring.Instance, p registr
 		return
 	}
 	for _, e := range before.Engines {
-		has := func(other registry.Engine) bool { return other.Label() == e.Label() }
+		has := func(other artifact.Engine) bool { return other.Label() == e.Label() }
 		if !slices.ContainsFunc(after.Engines, has) {
 			a.UI.Note("%s of %s %s is not in %s: machines that resolve to it get another engine, or none", e.Label(), p.Environment, before.Version, p.Version)
 		}
@@ -179,7 +183,7 @@ func tellLost(ctx context.Context, a *program.App, i *wiring.Instance, p registr
 
 // tellLeftOut says which engines of its spec the promoted release was made without. Without its
 // evidence it says nothing.
-func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p registry.Promotion) {
+func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
 	release, err := i.Release(ctx, p.From, p.Model, string(p.Release))
 	if err != nil {
 		return
@@ -188,7 +192,7 @@ func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p regi
 	if err != nil {
 		return
 	}
-	if left := release.LeftOut(claims); len(left) > 0 {
+	if left := evidence.LeftOutOf(release, claims); len(left) > 0 {
 		a.UI.Note("%s %s was made without %s of its spec: %s", p.Model, p.Version, registry.Count(len(left), "engine"), printing.LeftOutLabels(left))
 	}
 }
@@ -197,7 +201,7 @@ func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p regi
 const maxNodes = 20
 
 // tellNodes says which engine each node type gets of the release.
-func tellNodes(a *program.App, p registry.Promotion) {
+func tellNodes(a *program.App, p api.Promotion) {
 	for _, warning := range p.Warnings {
 		a.UI.Note("warning: %s", warning)
 	}
@@ -222,14 +226,14 @@ func tellCredentials(a *program.App, i *wiring.Instance, environments ...string)
 	}
 }
 
-func promoted(a *program.App, i *wiring.Instance, p registry.Promotion) error {
+func promoted(a *program.App, i *wiring.Instance, p api.Promotion) error {
 	ref := registry.Ref{Host: i.HostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
 	return a.UI.Result(ui.Plain(ref.String()), movement{Ref: ref.String(), Promotion: p})
 }
 
 // obstacles are what is in the way of a promotion, each with the page of its subject where the registry has pages. Without the
 // release there are none.
-func obstacles(ctx context.Context, i *wiring.Instance, p registry.Promotion, refused error) []registry.Obstacle {
+func obstacles(ctx context.Context, i *wiring.Instance, p api.Promotion, refused error) []api.Obstacle {
 	if p.Model == "" || p.Release == "" {
 		return nil
 	}
@@ -237,7 +241,7 @@ func obstacles(ctx context.Context, i *wiring.Instance, p registry.Promotion, re
 	if err != nil {
 		return nil
 	}
-	check, err := registry.CheckPromotion(release, p.From, p.Environment, i.Pages, p, refused)
+	check, err := api.CheckPromotion(release, p.From, p.Environment, i.Pages, p, refused)
 	if err != nil {
 		return nil
 	}
@@ -248,7 +252,7 @@ func obstacles(ctx context.Context, i *wiring.Instance, p registry.Promotion, re
 const maxPages = 3
 
 // tellPages names the pages of what is in the way.
-func tellPages(a *program.App, reasons []registry.Obstacle) {
+func tellPages(a *program.App, reasons []api.Obstacle) {
 	var pages []string
 	for _, o := range reasons {
 		if o.URL != "" && !slices.Contains(pages, o.URL) {
@@ -266,12 +270,12 @@ func tellPages(a *program.App, reasons []registry.Obstacle) {
 // movement is a head that moved, or with --dry-run would.
 type movement struct {
 	Ref string `json:"ref,omitempty"` // in the destination; absent for a dry run of promote
-	registry.Promotion
-	Reasons []registry.Obstacle `json:"reasons,omitempty"` // why a promotion is refused
+	api.Promotion
+	Reasons []api.Obstacle `json:"reasons,omitempty"` // why a promotion is refused
 }
 
 // refused keeps what is known of a promotion or rollback that was refused: the decision, and the pages to see.
-func refused(a *program.App, p registry.Promotion, reasons []registry.Obstacle) {
+func refused(a *program.App, p api.Promotion, reasons []api.Obstacle) {
 	if p.Model != "" {
 		a.UI.Partial(movement{Promotion: p, Reasons: reasons})
 	}
@@ -279,7 +283,7 @@ func refused(a *program.App, p registry.Promotion, reasons []registry.Obstacle) 
 }
 
 // decisionText is a decision, and refused the error with which the promotion would end.
-func decisionText(a *program.App, p registry.Promotion, refused error) string {
+func decisionText(a *program.App, p api.Promotion, refused error) string {
 	if a.Output.Format != command.Markdown {
 		return requirementsText(p.Decision)
 	}
@@ -290,7 +294,7 @@ func decisionText(a *program.App, p registry.Promotion, refused error) string {
 	return cireport.Decision(p, why)
 }
 
-func requirementsText(d registry.Decision) string {
+func requirementsText(d policy.Decision) string {
 	rows := [][]string{{"REQUIREMENT", "OF", "STATE", "DETAIL"}}
 	for _, r := range d.Requirements {
 		state := r.State()
@@ -305,7 +309,7 @@ func requirementsText(d registry.Decision) string {
 // promoteWaiting promotes, and while evidence is all that is missing, again when the model has new events, until the
 // time is over. The answer is that of the last look. Between two looks the registry is closed, so that others who want a
 // data directory for themselves need not wait.
-func promoteWaiting(ctx context.Context, a *program.App, req registry.PromoteRequest, wait time.Duration, args []string) error {
+func promoteWaiting(ctx context.Context, a *program.App, req api.PromoteRequest, wait time.Duration, args []string) error {
 	w := &waiting{deadline: time.Now().Add(wait)}
 	for {
 		w.again = false

@@ -8,7 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/pipeline/approver"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // Commands returns the commands that move releases from one environment to the next.
@@ -24,7 +24,7 @@ func Documents() map[string][]reflect.Type {
 		"approve":      {reflect.TypeFor[approver.Given]()},
 		"hold release": {reflect.TypeFor[heldHead]()},
 		"hold set":     {reflect.TypeFor[heldHead]()},
-		"list":         {reflect.TypeFor[[]registry.Head]()},
+		"list":         {reflect.TypeFor[[]history.Head]()},
 		"promote":      {reflect.TypeFor[movement]()},
 		"rollback":     {reflect.TypeFor[movement]()},
 	}

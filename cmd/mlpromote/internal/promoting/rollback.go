@@ -9,23 +9,24 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // rollbackObstacles is why a rollback is refused, with the page of the release that it would go back to; nil if it got
 // no further than looking for one.
-func rollbackObstacles(i *wiring.Instance, p registry.Promotion, refused error) []registry.Obstacle {
+func rollbackObstacles(i *wiring.Instance, p api.Promotion, refused error) []api.Obstacle {
 	if p.Release == "" {
 		return nil
 	}
-	o := registry.Obstacle{Code: registry.CodeOf(refused), Message: registry.PlainText(refused.Error())}
+	o := api.Obstacle{Code: registry.CodeOf(refused), Message: registry.PlainText(refused.Error())}
 	if i.Pages != "" {
-		o.URL = registry.ReleasePage(i.Pages, p.Model, p.Release, p.Environment)
+		o.URL = api.ReleasePage(i.Pages, p.Model, p.Release, p.Environment)
 	}
-	return []registry.Obstacle{o}
+	return []api.Obstacle{o}
 }
 
 func rollbackCommand(a *program.App) *cobra.Command {
-	var req registry.RollbackRequest
+	var req api.RollbackRequest
 	c := &cobra.Command{
 		Use:   "rollback MODEL",
 		Short: "Move a head back to an earlier release, and set a hold",

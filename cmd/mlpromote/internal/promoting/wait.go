@@ -10,6 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 )
 
 // How often promote --wait looks: whether anything happened to the model, first and at most, and whatever happened.
@@ -29,11 +31,11 @@ type waiting struct {
 	overtaken bool            // the destination has another head than at the first look
 	// first is what the first look was about; nil before it: the release that was asked for, in place of the head that
 	// was there, whatever happens to heads meanwhile.
-	first *registry.PromoteRequest
+	first *api.PromoteRequest
 }
 
 // headSeen is the head of the destination that a refused promotion would have replaced.
-func headSeen(p registry.Promotion) *registry.Digest {
+func headSeen(p api.Promotion) *registry.Digest {
 	if p.Unchanged {
 		return &p.Release
 	}
@@ -41,7 +43,7 @@ func headSeen(p registry.Promotion) *registry.Digest {
 }
 
 // headMoved reports whether the destination has another head than the request replaces.
-func headMoved(ctx context.Context, i *wiring.Instance, req registry.PromoteRequest) bool {
+func headMoved(ctx context.Context, i *wiring.Instance, req api.PromoteRequest) bool {
 	heads, err := i.Heads(ctx, req.To, req.Model)
 	if err != nil {
 		return false
@@ -54,7 +56,7 @@ func headMoved(ctx context.Context, i *wiring.Instance, req registry.PromoteRequ
 }
 
 // goesOn reports whether another look can help, and says what is missing if it has not been said.
-func (w *waiting) goesOn(ctx context.Context, a *program.App, i *wiring.Instance, p registry.Promotion, err error) bool {
+func (w *waiting) goesOn(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion, err error) bool {
 	if time.Until(w.deadline) <= 0 || ctx.Err() != nil {
 		return false
 	}
@@ -72,7 +74,7 @@ func (w *waiting) goesOn(ctx context.Context, a *program.App, i *wiring.Instance
 }
 
 // awaited says whose evidence is missing, by requirement. It is empty if waiting cannot help: anything else is in the way.
-func awaited(ctx context.Context, i *wiring.Instance, p registry.Promotion, err error) []string {
+func awaited(ctx context.Context, i *wiring.Instance, p api.Promotion, err error) []string {
 	unmet := p.Decision.Unmet()
 	if registry.ExitCode(err) != registry.ExitPolicy || len(unmet) == 0 || p.Hold != "" {
 		return nil
@@ -94,7 +96,7 @@ func awaited(ctx context.Context, i *wiring.Instance, p registry.Promotion, err 
 }
 
 // against lists the evidence that speaks against a release: a report that failed is not missing.
-func against(ctx context.Context, i *wiring.Instance, p registry.Promotion) ([]registry.Digest, error) {
+func against(ctx context.Context, i *wiring.Instance, p api.Promotion) ([]registry.Digest, error) {
 	r, err := i.Release(ctx, p.From, p.Model, string(p.Release))
 	if err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func against(ctx context.Context, i *wiring.Instance, p registry.Promotion) ([]r
 
 // newestEvent is the hash of the newest event of a model; empty if it cannot be read now.
 func newestEvent(ctx context.Context, i *wiring.Instance, model string) registry.Digest {
-	events, err := i.History(ctx, registry.HistoryQuery{Model: model, Descending: true, Limit: 1})
+	events, err := i.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: 1})
 	if err != nil || len(events) == 0 {
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -17,7 +17,7 @@ func engineHeader() []string {
 
 // figures are the cells of an engine's reports; the output that differs most stands
 // for all.
-func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
+func figures(p *evidence.ParityReport, l *evidence.PerformanceReport) []string {
 	cells := []string{"-", "-", "-", "-", "-", "-", "-", "-", "-"}
 	if p != nil {
 		name, worst := worstOutput(*p)
@@ -38,7 +38,7 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 
 // ownFigures are the cells of the reference itself: it agrees with itself, so only
 // accuracy and latency are left.
-func ownFigures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
+func ownFigures(p *evidence.ParityReport, l *evidence.PerformanceReport) []string {
 	cells := figures(nil, nil)
 	if p.Accuracy != nil {
 		cells[5] = validators.AccuracyText(*p.Accuracy, p.Accuracy.Reference)
@@ -49,11 +49,11 @@ func ownFigures(p *registry.ParityReport, l *registry.PerformanceReport) []strin
 	return cells
 }
 
-func latencyCells(cells []string, l registry.Latency) {
+func latencyCells(cells []string, l evidence.Latency) {
 	cells[6], cells[7], cells[8] = printing.Duration(l.P50Ns), printing.Duration(l.P99Ns), fmt.Sprintf("%.0f", l.PerSecond)
 }
 
-func worstOutput(p registry.ParityReport) (name string, worst registry.OutputFigures) {
+func worstOutput(p evidence.ParityReport) (name string, worst evidence.OutputFigures) {
 	for i, n := range slices.Sorted(maps.Keys(p.Outputs)) {
 		if o := p.Outputs[n]; i == 0 || o.CosineMin < worst.CosineMin {
 			name, worst = n, o
@@ -64,7 +64,7 @@ func worstOutput(p registry.ParityReport) (name string, worst registry.OutputFig
 
 // sameClass is the share of answers of an output that are the reference's: as its limit judges it, by case, and
 // without a limit of all rows of scores. A case with more rows, as where a mask leaves some out, counts more in the latter.
-func sameClass(p registry.ParityReport, output string) *registry.Figure {
+func sameClass(p evidence.ParityReport, output string) *evidence.Figure {
 	for _, c := range p.Checks {
 		if c.Output == output && c.Figure == "top1" && c.Slice == "" && !math.IsNaN(float64(c.Value)) {
 			return &c.Value

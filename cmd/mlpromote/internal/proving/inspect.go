@@ -17,6 +17,10 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 func inspectCommand(a *program.App) *cobra.Command {
@@ -75,20 +79,20 @@ func inspectText(i inspection.Result) string {
 }
 
 // nodesGet asks for each registered node type which engine of a release it gets. Who may not read node types sees none.
-func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r registry.Release) ([]registry.NodeEngine, error) {
-	var all []registry.NodeEngine
-	for t, err := range registry.Rows(ctx, i.NodeTypes, "") {
+func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r artifact.Release) ([]artifact.NodeEngine, error) {
+	var all []artifact.NodeEngine
+	for t, err := range storage.Rows(ctx, i.NodeTypes, "") {
 		if registry.HasCode(err, registry.CodeForbidden) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		answer, err := i.Resolve(ctx, registry.ResolveQuery{Environment: environment, Model: r.Model, Version: string(r.Digest), Node: t.Document})
+		answer, err := i.Resolve(ctx, api.ResolveQuery{Environment: environment, Model: r.Model, Version: string(r.Digest), Node: t.Document})
 		if err != nil && !registry.HasCode(err, registry.CodeNoEngine) && !registry.HasCode(err, registry.CodePolicy) {
 			return nil, err
 		}
-		n := registry.NodeEngine{NodeType: t.Name}
+		n := artifact.NodeEngine{NodeType: t.Name}
 		if answer.Engine != nil {
 			n.Engine, n.Label = answer.Engine.Digest, answer.Engine.Label()
 		}
@@ -98,7 +102,7 @@ func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r reg
 }
 
 // nodesGetText lists what node types get; without any, the order in which nodes get the engines.
-func nodesGetText(r registry.Release, all []registry.NodeEngine) string {
+func nodesGetText(r artifact.Release, all []artifact.NodeEngine) string {
 	const width = 80
 	var items []string
 	title := "nodes get"
@@ -126,7 +130,7 @@ func nodesGetText(r registry.Release, all []registry.NodeEngine) string {
 }
 
 // originText says from which commit the release was built.
-func originText(o *registry.Origin) string {
+func originText(o *evidence.Origin) string {
 	if o == nil {
 		return ""
 	}
@@ -134,7 +138,7 @@ func originText(o *registry.Origin) string {
 }
 
 // skippedText says what a break-glass promotion skipped.
-func skippedText(s *registry.Skipped) string {
+func skippedText(s *evidence.Skipped) string {
 	if s == nil {
 		return ""
 	}
@@ -142,7 +146,7 @@ func skippedText(s *registry.Skipped) string {
 }
 
 // summaryText says by which rules the release was promoted.
-func summaryText(v *registry.VSA) string {
+func summaryText(v *evidence.VSA) string {
 	if v == nil {
 		return ""
 	}
@@ -154,7 +158,7 @@ func summaryText(v *registry.VSA) string {
 }
 
 // leftOutText lists the engines that the release was made without, with the class of each failure.
-func leftOutText(left []registry.LeftOut) string {
+func leftOutText(left []evidence.LeftOut) string {
 	if len(left) == 0 {
 		return ""
 	}
@@ -162,7 +166,7 @@ func leftOutText(left []registry.LeftOut) string {
 }
 
 // crossCheckText says who checked the golden outputs.
-func crossCheckText(j *registry.CrossCheck) string {
+func crossCheckText(j *evidence.CrossCheck) string {
 	if j == nil {
 		return "not cross-checked: no provenance names who checked them"
 	}
@@ -181,7 +185,7 @@ func quarantinesText(all []inspection.Quarantine) string {
 }
 
 // approvalsText says who approved the release, for what, and which approvals do not count.
-func approvalsText(all []registry.GivenApproval) string {
+func approvalsText(all []evidence.GivenApproval) string {
 	text := ""
 	for _, g := range all {
 		text += "\n" + ui.Plain(g.String())
@@ -192,7 +196,7 @@ func approvalsText(all []registry.GivenApproval) string {
 	return text
 }
 
-func verdict(p *registry.ParityReport) string {
+func verdict(p *evidence.ParityReport) string {
 	if p == nil {
 		return "-"
 	}

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Text from elsewhere is printed, without a line of its own and without anything that a terminal obeys.
@@ -18,7 +19,7 @@ func TestNothingForgedInAnInspection(t *testing.T) {
 	u := ui.NewPlain("mlpromote", &stdout, &stdout)
 	found := inspection.Result{
 		Ref: hostile, Evidence: []inspection.Claim{{PredicateType: hostile}},
-		IgnoredEvidence: registry.IgnoredEvidence{Ignored: []registry.Ignored{{Reason: hostile, Bundle: hostile}}, IgnoredCount: 1},
+		IgnoredEvidence: evidence.IgnoredEvidence{Ignored: []evidence.Ignored{{Reason: hostile, Bundle: hostile}}, IgnoredCount: 1},
 	}
 	if err := u.Result(inspectText(found), nil); err != nil {
 		t.Fatal(err)

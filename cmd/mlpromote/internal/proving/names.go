@@ -7,12 +7,13 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // namesIn reads the names in the interface of a release. Of an interface that cannot be read there are
 // none: the rest of the release is shown all the same.
-func namesIn(ctx context.Context, i *wiring.Instance, environment string, r registry.Release) []inspection.Names {
+func namesIn(ctx context.Context, i *wiring.Instance, environment string, r artifact.Release) []inspection.Names {
 	iface, err := readInterface(ctx, i, registry.Repository(environment, r.Model), r.Interface)
 	if err != nil {
 		return nil

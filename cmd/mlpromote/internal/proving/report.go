@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -85,7 +86,7 @@ func checkReport(a *program.App, file string, o checkOptions) error {
 	}
 	var beside validators.Beside
 	if o.figures != "" {
-		if beside.Figures, err = readReport(a, o.figures, registry.MaxCaseFigures); err != nil {
+		if beside.Figures, err = readReport(a, o.figures, evidence.MaxCaseFigures); err != nil {
 			return err
 		}
 	}

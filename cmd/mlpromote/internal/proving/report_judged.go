@@ -5,6 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -18,7 +19,7 @@ type checkedReport struct {
 	Subject string `json:"subject,omitempty"` // digest of the engine, if the file names it
 	validators.Rejudged
 
-	report registry.ParityReport
+	report evidence.ParityReport
 }
 
 // check judges the report in a document again. Errors: CodeInvalid if there is none, and those of
@@ -45,7 +46,7 @@ func (c checkedReport) err(name string) error {
 	case n > 0:
 		return registry.Errorf(registry.CodeTrust, "%s: it contradicts %s in %s, the first: %s is %s, and %s follows",
 			name, c.source(), registry.Count(n, "place"), c.Differences[0].What, c.Differences[0].Said, c.Differences[0].Follows)
-	case c.Verdict != registry.VerdictPass:
+	case c.Verdict != evidence.VerdictPass:
 		return registry.Errorf(registry.CodeLimit, "%s: %s", name, whyNot(c.report.ReportHead))
 	}
 	return nil
@@ -60,7 +61,7 @@ func (c checkedReport) source() string {
 }
 
 // whyNot is why a report is no pass.
-func whyNot(head registry.ReportHead) string {
+func whyNot(head evidence.ReportHead) string {
 	if len(head.Reasons) == 0 {
 		return "the verdict is " + string(head.Verdict)
 	}
@@ -80,15 +81,15 @@ func (c *checkedReport) predicate(data []byte) ([]byte, error) {
 	if len(bundle.Envelope.Payload) > 0 {
 		data = bundle.Envelope.Payload
 	}
-	var statement registry.Statement
+	var statement evidence.Statement
 	if err := registry.DecodeSigned(data, &statement); err != nil {
 		return nil, err
 	}
 	if statement.Type == "" {
 		return data, nil
 	}
-	if statement.PredicateType != registry.PredicateParity {
-		return nil, registry.Errorf(registry.CodeInvalid, "its predicate type is %.100q: want %q", statement.PredicateType, registry.PredicateParity)
+	if statement.PredicateType != evidence.PredicateParity {
+		return nil, registry.Errorf(registry.CodeInvalid, "its predicate type is %.100q: want %q", statement.PredicateType, evidence.PredicateParity)
 	}
 	for _, subject := range statement.Subject {
 		c.Subject = string(subject.Digest.SHA256())

@@ -13,6 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -71,7 +73,7 @@ func checkRef(ctx context.Context, a *program.App, i *wiring.Instance, args []st
 type refChecker struct {
 	*wiring.Instance
 	ref        registry.Ref
-	release    registry.Release
+	release    artifact.Release
 	limits     *validators.Limits
 	limitsJSON []byte
 	save       string // folder; empty saves nothing
@@ -96,7 +98,7 @@ func (r refChecker) check(ctx context.Context, e inspection.Engine) (checkedRepo
 }
 
 // keep writes what a report is judged again with into the folder of an engine.
-func (r refChecker) keep(label string, bundle registry.Bundle) error {
+func (r refChecker) keep(label string, bundle evidence.Bundle) error {
 	if r.save == "" {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -53,7 +54,7 @@ type shownEngine struct {
 	inspection.Engine
 	// Margins are those of the checks of the parity report, in their order: the part of what each
 	// limit allows that is left.
-	Margins []registry.Figure `json:"margins,omitempty"`
+	Margins []evidence.Figure `json:"margins,omitempty"`
 }
 
 func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, engine string) error {
@@ -78,13 +79,13 @@ func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref re
 	return a.UI.Result(strings.Join(pages, "\n"), shown)
 }
 
-func margins(p *registry.ParityReport) []registry.Figure {
+func margins(p *evidence.ParityReport) []evidence.Figure {
 	if p == nil {
 		return nil
 	}
-	var all []registry.Figure
+	var all []evidence.Figure
 	for _, c := range p.Checks {
-		all = append(all, registry.Figure(validators.Margin(c)))
+		all = append(all, evidence.Figure(validators.Margin(c)))
 	}
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -21,7 +22,7 @@ func indent(table string) string {
 }
 
 // ofCases is how many of the cases ran.
-func ofCases(c registry.CasesRun) string {
+func ofCases(c evidence.CasesRun) string {
 	if c.Ran == c.Count {
 		return registry.Count(c.Ran, "case")
 	}
@@ -29,7 +30,7 @@ func ofCases(c registry.CasesRun) string {
 }
 
 // confidenceText is the confidence of bounds.
-func confidenceText(p registry.ParityReport) string {
+func confidenceText(p evidence.ParityReport) string {
 	text := fmt.Sprintf("bounds at %s confidence", validators.ShareText(float64(p.Confidence)))
 	if p.Attempts > 1 {
 		limits := 1 - (1-float64(p.Confidence))*float64(p.Attempts)
@@ -39,7 +40,7 @@ func confidenceText(p registry.ParityReport) string {
 }
 
 // checksTable has a row for each limit.
-func checksTable(p *registry.ParityReport) string {
+func checksTable(p *evidence.ParityReport) string {
 	rows := [][]string{{"OUTPUT", "KIND", "FIGURE", "VALUE", "BOUNDS", "LIMIT", "MARGIN", "CASES", "WORST", "VERDICT"}}
 	for _, c := range p.Checks {
 		worst := "-"
@@ -54,7 +55,7 @@ func checksTable(p *registry.ParityReport) string {
 }
 
 // metricOf is the metric of the accuracy in a report; empty if there is none.
-func metricOf(p *registry.ParityReport) string {
+func metricOf(p *evidence.ParityReport) string {
 	if p.Accuracy == nil {
 		return ""
 	}
@@ -62,7 +63,7 @@ func metricOf(p *registry.ParityReport) string {
 }
 
 // slicesText is a table of the accuracy on slices of the cases.
-func slicesText(p *registry.ParityReport) string {
+func slicesText(p *evidence.ParityReport) string {
 	if len(p.Slices) == 0 {
 		return ""
 	}
@@ -76,7 +77,7 @@ func slicesText(p *registry.ParityReport) string {
 }
 
 // provesText is what limits that held on every case say of other inputs.
-func provesText(p *registry.ParityReport) string {
+func provesText(p *evidence.ParityReport) string {
 	for _, c := range p.Checks {
 		if c.Proves != nil {
 			return fmt.Sprintf("  %s and none beyond a limit that holds for each case: at most %s of inputs like these are, for each such limit\n",
@@ -90,7 +91,7 @@ func provesText(p *registry.ParityReport) string {
 var decadeNames = []string{"below 1e-8", "1e-8", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "0.01", "0.1", "1 and above"}
 
 // errorsText counts the cases by the size of their errors: a line for each output.
-func errorsText(p *registry.ParityReport) string {
+func errorsText(p *evidence.ParityReport) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		var parts []string
@@ -114,7 +115,7 @@ func errorsText(p *registry.ParityReport) string {
 }
 
 // worstText is the element that differs most, of each output.
-func worstText(p *registry.ParityReport) string {
+func worstText(p *evidence.ParityReport) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
 		if w := p.Outputs[name].Worst; w != nil {
@@ -126,10 +127,10 @@ func worstText(p *registry.ParityReport) string {
 }
 
 // consistencyText is what came of a consistency check.
-func consistencyText(p registry.ConsistencyCheck) string {
+func consistencyText(p evidence.ConsistencyCheck) string {
 	text := ui.Plain("consistency "+strings.TrimSpace(string(p.Kind)+" "+p.What)) + ": " + string(p.Verdict)
 	switch {
-	case p.Verdict == registry.VerdictFail:
+	case p.Verdict == evidence.VerdictFail:
 		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.MaxAbs)) // the reasons say why
 	case p.Message != "":
 		return text + ", " + ui.Plain(p.Message)
@@ -144,7 +145,7 @@ func consistencyText(p registry.ConsistencyCheck) string {
 }
 
 // plainLoadText is what came of loading an engine without its profile.
-func plainLoadText(l *registry.PlainLoad) string {
+func plainLoadText(l *evidence.PlainLoad) string {
 	if l == nil {
 		return ""
 	}
@@ -156,14 +157,14 @@ func plainLoadText(l *registry.PlainLoad) string {
 }
 
 // latencyText is a table of latencies, with the ratio of the engine's p50 to each.
-func latencyText(l *registry.PerformanceReport) string {
+func latencyText(l *evidence.PerformanceReport) string {
 	if l == nil {
 		return ""
 	}
 	rows := [][]string{{"LATENCY: " + string(l.Verdict), "P50", "P99", "PER SECOND", "ENGINE P50 / THIS"}}
 	for _, of := range []struct {
 		name string
-		*registry.Latency
+		*evidence.Latency
 	}{{"engine", &l.Latency}, {"reference model", l.ReferenceLatency}} {
 		if of.Latency == nil {
 			continue
@@ -188,7 +189,7 @@ func latencyText(l *registry.PerformanceReport) string {
 }
 
 // costText is how many runs there were, and what measuring took.
-func costText(l *registry.PerformanceReport) string {
+func costText(l *evidence.PerformanceReport) string {
 	if l.TookNs == 0 {
 		return ""
 	}
@@ -197,7 +198,7 @@ func costText(l *registry.PerformanceReport) string {
 }
 
 // fitnessText is what the machine did meanwhile.
-func fitnessText(f *registry.Fitness) string {
+func fitnessText(f *evidence.Fitness) string {
 	if f == nil {
 		return ""
 	}
@@ -228,14 +229,14 @@ func briefs(engines []verify.VerifiedEngine) string {
 	return text
 }
 
-func brief(p registry.ParityReport) string {
-	if p.Verdict != registry.VerdictPass {
+func brief(p evidence.ParityReport) string {
+	if p.Verdict != evidence.VerdictPass {
 		return whyNot(p.ReportHead)
 	}
 	if len(p.Checks) == 0 {
 		return ""
 	}
-	tightest := slices.MinFunc(p.Checks, func(a, b registry.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
+	tightest := slices.MinFunc(p.Checks, func(a, b evidence.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
 	value := validators.ValueText(tightest, float64(tightest.Value))
 	if tightest.Low != nil {
 		value += " (" + validators.BoundsText(tightest) + ")"

@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 func verifyCommand(a *program.App) *cobra.Command {
@@ -107,9 +108,9 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 		a.UI.Note("not verified here: %s", s)
 	}
 	for _, e := range result.Engines {
-		if plain := e.Parity.PlainLoad; plain != nil && plain.Verdict != registry.VerdictPass && e.Parity.Verdict == registry.VerdictPass {
+		if plain := e.Parity.PlainLoad; plain != nil && plain.Verdict != evidence.VerdictPass && e.Parity.Verdict == evidence.VerdictPass {
 			found := "a plain load was not judged"
-			if plain.Verdict == registry.VerdictFail {
+			if plain.Verdict == evidence.VerdictFail {
 				found = "a plain load fails"
 			}
 			a.UI.Note("%s: nodes must load it by its profile; %s: %s", e.Label, found, plain.Message)
@@ -191,7 +192,7 @@ func verifyText(r verify.Result) string {
 }
 
 // sharesText says who ran an engine that several execution providers ran.
-func sharesText(shares []registry.ProviderShare) string {
+func sharesText(shares []evidence.ProviderShare) string {
 	total, parts := 0, []string(nil)
 	for _, s := range shares {
 		total += s.Nodes

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/verify"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // What layers cost is measured in ONNX Runtime, and shown beside verdicts of engines of ONNX Runtime alone.
@@ -13,7 +13,7 @@ func TestExplainedByTheirOwnRuntime(t *testing.T) {
 	t.Parallel()
 	engine := func(label, runtime string, s *verify.Sensitivity) verify.VerifiedEngine {
 		e := verify.VerifiedEngine{Label: label, Sensitivity: s}
-		e.Parity.Runtime = registry.RuntimeUsed{Name: runtime}
+		e.Parity.Runtime = evidence.RuntimeUsed{Name: runtime}
 		return e
 	}
 	nodes := []verify.GraphNodeSensitivity{{Node: "a"}}

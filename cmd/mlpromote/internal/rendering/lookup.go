@@ -8,6 +8,11 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
 )
 
 // lookup answers markers from a registry. Each subject is asked about once, so that all places of one run agree.
@@ -42,7 +47,7 @@ func (l *lookup) find(ctx context.Context, m Marker) (Target, error) {
 		return Target{}, err
 	}
 	target := Target{Version: r.Tag(), Digest: r.Digest}
-	var engine *registry.Engine
+	var engine *artifact.Engine
 	if m.Engine != "" {
 		if engine, err = engineOf(r, m.Engine); err != nil {
 			return Target{}, err
@@ -62,14 +67,14 @@ func (l *lookup) resolved(ctx context.Context, m Marker) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	r, err := l.registry.Resolve(ctx, registry.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node})
+	r, err := l.registry.Resolve(ctx, api.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node})
 	if err != nil {
 		return Target{}, err
 	}
 	return Target{Version: r.Version, Digest: r.Engine.Digest}, nil
 }
 
-func engineOf(r registry.Release, label string) (*registry.Engine, error) {
+func engineOf(r artifact.Release, label string) (*artifact.Engine, error) {
 	var labels []string
 	for i, e := range r.Engines {
 		if e.Label() == label {
@@ -83,7 +88,7 @@ func engineOf(r registry.Release, label string) (*registry.Engine, error) {
 
 // usable checks that what a file is to name may be used: by what resolve requires of a promoted release, or of one where
 // builds write.
-func (l *lookup) usable(ctx context.Context, m Marker, r registry.Release, engine *registry.Engine) error {
+func (l *lookup) usable(ctx context.Context, m Marker, r artifact.Release, engine *artifact.Engine) error {
 	all, err := l.registry.Environments(ctx)
 	if err != nil {
 		return err
@@ -108,20 +113,20 @@ func (l *lookup) usable(ctx context.Context, m Marker, r registry.Release, engin
 	return errors.Join(errs...)
 }
 
-func decide(resource string, e registry.Environment, r registry.Release,
-	engine *registry.Engine, claims []registry.Claim, in registry.Restrictions) registry.Decision {
+func decide(resource string, e policy.Environment, r artifact.Release,
+	engine *artifact.Engine, claims []evidence.Claim, in restriction.Restrictions) policy.Decision {
 	switch {
 	case !e.Protected():
-		d := registry.Policy{Require: []string{registry.RequireSignature}}.Check(r, claims)
+		d := policy.Policy{Require: []string{policy.RequireSignature}}.Check(r, claims)
 		for _, of := range r.Engines {
 			if engine == nil || of.Digest == engine.Digest {
-				d.Requirements = append(d.Requirements, in.CheckEngine(r, of, claims).Requirements...)
+				d.Requirements = append(d.Requirements, policy.CheckRestrictions(in, r, of, claims).Requirements...)
 			}
 		}
 		return d
 	case engine != nil:
-		return registry.CheckEngineStanding(resource, r, *engine, claims, in)
+		return policy.CheckEngineStanding(resource, r, *engine, claims, in)
 	default:
-		return registry.CheckStanding(resource, r, claims, in)
+		return policy.CheckStanding(resource, r, claims, in)
 	}
 }

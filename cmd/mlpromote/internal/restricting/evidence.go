@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 func evidenceCommand(a *program.App) *cobra.Command {
@@ -149,7 +150,7 @@ func checkAttached(named []string, attached []wiring.Attached, ref registry.Ref)
 
 // strangersEvidence lists the evidence about a release that does not verify for anybody who is
 // trusted there, of what is attached to it.
-func strangersEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, r registry.Release,
+func strangersEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, r artifact.Release,
 	attached []wiring.Attached, types []string) ([]registry.Digest, error) {
 	claims, _, err := i.Claims(ctx, ref.Environment, r)
 	if err != nil {

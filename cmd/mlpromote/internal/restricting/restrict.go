@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // restrictionFlags name what releases must not be made from.
@@ -34,17 +35,17 @@ func (f *restrictionFlags) add(c *cobra.Command) {
 }
 
 // restrictions reads the flags.
-func (f *restrictionFlags) restrictions() ([]registry.Restriction, error) {
-	var all []registry.Restriction
+func (f *restrictionFlags) restrictions() ([]evidence.Restriction, error) {
+	var all []evidence.Restriction
 	for _, flag := range []struct {
-		kind   registry.RestrictionKind
+		kind   evidence.RestrictionKind
 		values []string
 	}{
-		{registry.RestrictSource, f.source}, {registry.RestrictCalibration, f.calibration},
-		{registry.RestrictToolchain, f.toolchain}, {registry.RestrictOperator, f.operator},
+		{evidence.RestrictSource, f.source}, {evidence.RestrictCalibration, f.calibration},
+		{evidence.RestrictToolchain, f.toolchain}, {evidence.RestrictOperator, f.operator},
 	} {
 		for _, value := range flag.values {
-			r, err := registry.ParseRestriction(flag.kind, value)
+			r, err := evidence.ParseRestriction(flag.kind, value)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +71,7 @@ func restricter(i *wiring.Instance) approver.Restricter {
 	return approver.Restricter{
 		Registry: i, Environments: i.Envs, NodeTypes: i.NodeTypes, Nodes: i.Nodes, Sign: i.Keys.Sign, Now: clock.Now,
 		Key: func(ctx context.Context) (string, error) {
-			s, err := i.Keys.Signer(ctx, registry.RoleApprover)
+			s, err := i.Keys.Signer(ctx, evidence.RoleApprover)
 			if err != nil {
 				return "", err
 			}
@@ -251,9 +252,9 @@ func readRestrictions(file string) ([]byte, error) {
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "restriction list: %w", err)
 	}
-	if info.Size() > registry.MaxRestrictionBundle {
+	if info.Size() > evidence.MaxRestrictionBundle {
 		return nil, registry.Errorf(registry.CodeInvalid,
-			"restriction list %s: %d bytes, want at most %d", file, info.Size(), registry.MaxRestrictionBundle)
+			"restriction list %s: %d bytes, want at most %d", file, info.Size(), evidence.MaxRestrictionBundle)
 	}
 	return os.ReadFile(file)
 }

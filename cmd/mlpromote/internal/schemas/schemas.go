@@ -12,8 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/typeschema"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -88,9 +89,9 @@ func outputTypes() map[reflect.Type]object {
 	options := object{"type": "object", "additionalProperties": text}
 	provider := object{"type": "object", "properties": object{"name": text, "options": options}, "required": []string{"name", "options"}}
 	return map[reflect.Type]object{
-		reflect.TypeFor[registry.Figure]():   {"anyOf": []any{object{"type": "number"}, object{"enum": []string{"inf", "-inf", "nan"}}}},
+		reflect.TypeFor[evidence.Figure]():   {"anyOf": []any{object{"type": "number"}, object{"enum": []string{"inf", "-inf", "nan"}}}},
 		reflect.TypeFor[validators.Dim]():    {"type": []string{"integer", "string"}, "description": "a size, or the name of a size that may vary"},
-		reflect.TypeFor[registry.Provider](): {"anyOf": []any{text, provider}},
+		reflect.TypeFor[artifact.Provider](): {"anyOf": []any{text, provider}},
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // ListenConfig is where a service listens, and by what names clients reach it.
@@ -100,7 +102,7 @@ func (e *ListenConfig) site(c *host.Certificate, logger *slog.Logger) authn.Orig
 
 // principalName is whose an upload is.
 func principalName(ctx context.Context) string {
-	p, _ := registry.PrincipalOf(ctx)
+	p, _ := storage.PrincipalOf(ctx)
 	return p.Name
 }
 
@@ -138,7 +140,7 @@ func (sv *Service) authenticator(ctx context.Context) (*authn.Authenticator, err
 }
 
 // sayHowToGetIn tells the operator what lets callers in, and how to make a first token.
-func (sv *Service) sayHowToGetIn(ctx context.Context, e ListenConfig, kept registry.Tokens, issuers int) error {
+func (sv *Service) sayHowToGetIn(ctx context.Context, e ListenConfig, kept storage.Tokens, issuers int) error {
 	tokens, err := kept.ListTokens(ctx)
 	if err != nil {
 		return err
@@ -162,7 +164,7 @@ func (sv *Service) sayHowToGetIn(ctx context.Context, e ListenConfig, kept regis
 // readers lets in whoever may read anything. Metrics name no model.
 func readers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := access.AllowRoute(r.Context(), registry.PermissionRead, "", ""); err != nil {
+		if err := access.AllowRoute(r.Context(), storage.PermissionRead, "", ""); err != nil {
 			http.Error(w, err.Error(), registry.CodeOf(err).HTTPStatus())
 			return
 		}
@@ -178,7 +180,7 @@ func Challenge(g *authn.Authenticator) func(*http.Request, distribution.Access) 
 }
 
 // Authorize is the rule of the OCI endpoint.
-func Authorize(environments registry.Environments) func(context.Context, distribution.Access) error {
+func Authorize(environments policy.Environments) func(context.Context, distribution.Access) error {
 	rule := access.Repositories{Environments: environments}
 	return func(ctx context.Context, a distribution.Access) error {
 		return rule.Authorize(ctx, a.Repository, access.ActionPermission(string(a.Action)))

@@ -6,15 +6,15 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // apiConfig is what the REST API is made of.
-func (sv *Service) apiConfig(i *wiring.Instance, preview registry.Previewer) server.Config {
+func (sv *Service) apiConfig(i *wiring.Instance, preview api.Previewer) server.Config {
 	db := sv.Here.DB
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,

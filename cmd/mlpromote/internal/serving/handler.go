@@ -15,8 +15,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -105,7 +107,7 @@ func (sv *Service) handler(ctx context.Context) (http.Handler, error) {
 func atOneInstant(next http.Handler, isLookup func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isLookup(r) {
-			r = r.WithContext(registry.AtOneInstant(r.Context()))
+			r = r.WithContext(storage.AtOneInstant(r.Context()))
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -141,11 +143,11 @@ func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	g := sv.keeper.InForce()
 	switch state := sv.keeper.Status().State; {
-	case state == registry.ConfigurationDiffers:
+	case state == history.ConfigurationDiffers:
 		http.Error(w, "the configuration is not the agreed one; the log has more", http.StatusServiceUnavailable)
-	case state == registry.ConfigurationUnreadable:
+	case state == history.ConfigurationUnreadable:
 		degraded(w, "the files of the configuration cannot be used, and the previous ones are still in force")
-	case state == registry.ConfigurationPending:
+	case state == history.ConfigurationPending:
 		degraded(w, "a change of the configuration waits for being adopted")
 	case slices.ContainsFunc(g.findings, func(f config.Finding) bool { return f.Problem }):
 		degraded(w, "something in the configuration cannot work")

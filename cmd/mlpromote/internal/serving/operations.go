@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/pages"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/gc"
 )
 
@@ -15,16 +16,16 @@ func (sv *Service) newOperations() *pages.Operations {
 	return pages.NewOperations(pages.OperationsConfig{
 		DB: sv.Here.DB, Holder: sv.holder, Alone: sv.at.Database == "", Bucket: sv.at.Storage != "", Version: sv.at.Version,
 		InForce: func() *wiring.Instance { return sv.keeper.InForce().Instance },
-		Describe: func() registry.Replica {
-			return registry.Replica{Configuration: sv.keeper.Status().State, CollectEvery: sv.config.collect, ScrubEvery: sv.config.scrubInterval}
+		Describe: func() api.Replica {
+			return api.Replica{Configuration: sv.keeper.Status().State, CollectEvery: sv.config.collect, ScrubEvery: sv.config.scrubInterval}
 		},
 		Logger: sv.logger,
 	})
 }
 
 // runOf is a collection as others see it.
-func runOf(did gc.Collected, took time.Duration, err error) registry.CollectionRun {
-	run := registry.CollectionRun{
+func runOf(did gc.Collected, took time.Duration, err error) api.CollectionRun {
+	run := api.CollectionRun{
 		Ended: clock.Now().UTC(), TookNs: took.Nanoseconds(), Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests,
 		Members: did.Members, Blobs: did.Blobs, Bytes: did.Bytes, Failed: err != nil,
 	}

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/host"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -116,7 +116,7 @@ func (sv *Service) background(ctx context.Context) (stop func(), err error) {
 // are those that were agreed on.
 func (sv *Service) collector() (*gc.Collector, error) {
 	c := wiring.CollectorConfig(sv.Here, sv.keeper.InForce().Envs, sv.config.keep, false)
-	c.Current = func(ctx context.Context) (registry.Environments, error) {
+	c.Current = func(ctx context.Context) (policy.Environments, error) {
 		g := sv.keeper.InForce()
 		agreement := config.Agreement{Own: g.own.Configuration, Agreed: sv.keeper.Agreed}
 		if err := sv.Here.Replica.Check(); err != nil {

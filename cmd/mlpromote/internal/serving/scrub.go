@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // scrubber looks for damage beside the service.
@@ -26,12 +27,12 @@ func (sv *Service) newScrubber() (*scrub.Background, error) {
 // suspect has content looked at whose bytes were wrong when somebody asked for it.
 func (sv *Service) suspect(_ context.Context, d registry.Digest, _ error) { sv.scrubber.Suspect(d) }
 
-func (sv *Service) damageFound(ctx context.Context, d registry.Damage) {
+func (sv *Service) damageFound(ctx context.Context, d storage.Damage) {
 	sv.logger.ErrorContext(ctx, "content is damaged", "digest", d.Digest, "kind", d.Kind, "detail", d.Detail,
 		"repositories", d.Repositories, "releases", affectedNames(d), "hint", "restore its bytes from a backup: docs/how-to/operate.md, Damage")
 }
 
-func (sv *Service) damageRepaired(ctx context.Context, d registry.Damage) {
+func (sv *Service) damageRepaired(ctx context.Context, d storage.Damage) {
 	sv.logger.InfoContext(ctx, "content is not damaged any more", "digest", d.Digest, "repositories", d.Repositories)
 }
 
@@ -52,7 +53,7 @@ func (sv *Service) scrubbed(ctx context.Context, did scrub.Result, took time.Dur
 }
 
 // affectedNames names the releases that need damaged content, with their repositories.
-func affectedNames(d registry.Damage) []string {
+func affectedNames(d storage.Damage) []string {
 	var names []string
 	for _, r := range d.Releases {
 		names = append(names, registry.Repository(r.Environment, r.Model)+":"+AffectedName(r))
@@ -61,7 +62,7 @@ func affectedNames(d registry.Damage) []string {
 }
 
 // AffectedName is what people call a release that has damaged content.
-func AffectedName(r registry.AffectedRelease) string {
+func AffectedName(r storage.AffectedRelease) string {
 	name := ui.Short(r.Release)
 	if len(r.Tags) > 0 {
 		name = r.Tags[0]

@@ -16,12 +16,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/scrub"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -81,9 +84,9 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 	}
 	i.Content.Tell = func(host, credential string) { sv.at.Note("registry %s: using credential %s", host, credential) }
 	asks := config.Agreement{Own: own.Configuration, Service: true}
-	asks.Agreed = func(ctx context.Context) (registry.Configuration, error) { return sv.keeper.Agreed(ctx) }
+	asks.Agreed = func(ctx context.Context) (history.Configuration, error) { return sv.keeper.Agreed(ctx) }
 	last := sv.lastAgreement(own)
-	previewer, _ := i.Interface.(registry.Previewer)
+	previewer, _ := i.Interface.(api.Previewer)
 	i.Interface = config.Registry(i.Interface,
 		func(ctx context.Context) error {
 			if err := sv.Here.Replica.Check(); err != nil {
@@ -124,7 +127,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 // lastAgreement compares with what was agreed on at the last look, for what is asked all the
 // time.
 func (sv *Service) lastAgreement(own config.Snapshot) config.Agreement {
-	return config.Agreement{Own: own.Configuration, Service: true, Agreed: func(ctx context.Context) (registry.Configuration, error) {
+	return config.Agreement{Own: own.Configuration, Service: true, Agreed: func(ctx context.Context) (history.Configuration, error) {
 		return sv.keeper.LastAgreed(ctx)
 	}}
 }
@@ -157,20 +160,20 @@ func (sv *Service) authorize(own config.Snapshot) func(context.Context, distribu
 
 // identify gives who is let in by the token of an issuer. Nobody is where access.yaml is not
 // the one that was agreed on.
-func (sv *Service) identify(ctx context.Context, token string) (registry.Principal, error) {
+func (sv *Service) identify(ctx context.Context, token string) (storage.Principal, error) {
 	g := sv.keeper.InForce()
 	if err := sv.lastAgreement(g.own).Check(ctx, "access"); err != nil {
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	}
 	return g.issuers.Identify(ctx, token)
 }
 
 // byClaims returns the principal of the claims of a session. It refuses everybody while access.yaml differs from the
 // one that was agreed on.
-func (sv *Service) byClaims(ctx context.Context, issuer string, claims []byte) (registry.Principal, error) {
+func (sv *Service) byClaims(ctx context.Context, issuer string, claims []byte) (storage.Principal, error) {
 	g := sv.keeper.InForce()
 	if err := sv.lastAgreement(g.own).Check(ctx, "access"); err != nil {
-		return registry.Principal{}, err
+		return storage.Principal{}, err
 	}
 	return g.issuers.ByClaims(issuer, claims)
 }
@@ -185,10 +188,10 @@ func (sv *Service) accessConfigured() bool {
 }
 
 // Status says how the configuration of this replica stands to the one that was agreed on.
-func (sv *Service) Status() registry.ConfigurationStatus { return sv.keeper.Status() }
+func (sv *Service) Status() history.ConfigurationStatus { return sv.keeper.Status() }
 
 // Adopt makes what the files of this replica say the agreed configuration.
-func (sv *Service) Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
+func (sv *Service) Adopt(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error) {
 	return sv.keeper.Adopt(ctx, want)
 }
 
@@ -208,15 +211,15 @@ func (sv *Service) tell(ctx context.Context, r config.Report) {
 		sv.tellFindings(ctx)
 	}
 	switch r.State {
-	case registry.ConfigurationUnreadable:
+	case history.ConfigurationUnreadable:
 		sv.logger.ErrorContext(ctx, "the files of the configuration cannot be used: the previous ones stay in force", "error", r.Problem)
-	case registry.ConfigurationPending:
+	case history.ConfigurationPending:
 		for _, change := range r.Changes {
 			sv.logger.InfoContext(ctx, "this waits for being adopted", "change", change)
 		}
 		sv.logger.WarnContext(ctx, "the files of the configuration changed: the agreed ones stay in force",
 			"hint", "mlpromote configuration adopt, when all replicas have the same files")
-	case registry.ConfigurationDiffers:
+	case history.ConfigurationDiffers:
 		sv.logger.ErrorContext(ctx, "the configuration differs from the one agreed on: nothing is changed or resolved here",
 			"parts", strings.Join(r.InForce.Differs(r.Agreed), ", "),
 			"agreed", r.Agreed.String(), "inForce", r.InForce.String(),

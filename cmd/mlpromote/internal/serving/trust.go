@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // trustPoll is how often a service with a publisher's key looks whether a trust bundle is due.
@@ -40,14 +41,14 @@ func (sv *Service) publishTrust(ctx context.Context) {
 }
 
 // publishOnce publishes the next bundle if one is due and this service has the key, and returns it.
-func (sv *Service) publishOnce(ctx context.Context) (registry.SignedTrust, error) {
+func (sv *Service) publishOnce(ctx context.Context) (trust.SignedTrust, error) {
 	if !sv.at.Publishes() {
-		return registry.SignedTrust{}, nil
+		return trust.SignedTrust{}, nil
 	}
 	g := sv.keeper.InForce()
 	signed, fresh, err := g.TrustPublisher(g.own, sv.points.Checkpoint, sv.config.trustLife).Publish(ctx, false)
 	if err != nil || !fresh {
-		return registry.SignedTrust{}, err
+		return trust.SignedTrust{}, err
 	}
 	return signed, nil
 }

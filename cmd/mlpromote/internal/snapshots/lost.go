@@ -11,6 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -43,9 +45,9 @@ func (s Since) check(what string, after time.Time) error {
 
 // restoredCatalog is a catalog that may be older than the one that it was made of.
 type restoredCatalog interface {
-	registry.Tokens
-	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
-	Apply(ctx context.Context, change registry.Change) (registry.Event, error)
+	storage.Tokens
+	History(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
+	Apply(ctx context.Context, change storage.Change) (history.Event, error)
 }
 
 // lost finds out what a restored catalog lacks, and writes that into its history. origin says
@@ -70,8 +72,8 @@ func (j Job) lost(ctx context.Context, restored restoredCatalog, origin string, 
 		}
 	}
 	lost.Unknown = unknown(usable)
-	_, err = restored.Apply(ctx, registry.Change{Event: registry.Event{
-		Time: clock.Now(), Kind: registry.EventRestore, Reason: registry.PlainText(lost.reason(origin)),
+	_, err = restored.Apply(ctx, storage.Change{Event: history.Event{
+		Time: clock.Now(), Kind: history.EventRestore, Reason: registry.PlainText(lost.reason(origin)),
 	}})
 	return lost, err
 }
@@ -92,7 +94,7 @@ func (j Job) lostSince(ctx context.Context, restored restoredCatalog, file strin
 		return 0, err
 	}
 	var tree checkpoint.Tree
-	for e, err := range restored.History(ctx, registry.HistoryQuery{}) {
+	for e, err := range restored.History(ctx, history.HistoryQuery{}) {
 		if err == nil {
 			err = tree.Append(e)
 		}

@@ -7,8 +7,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // postgresTarget is a database that a catalog is restored into.
@@ -34,18 +36,18 @@ func (j Job) openEmptyDatabase(ctx context.Context) (*postgresTarget, error) {
 }
 
 // from is the identity that the database has when the catalog is in it.
-func (t *postgresTarget) from(ctx context.Context, source *sqlite.DB) (registry.CatalogIdentities, error) {
+func (t *postgresTarget) from(ctx context.Context, source *sqlite.DB) (storage.CatalogIdentities, error) {
 	original, err := source.CatalogIdentity(ctx)
 	return restoredFrom{t.DB, append([]string{original.ID}, original.Origins...)}, err
 }
 
 // restoredFrom is a catalog whose origins it does not know yet.
 type restoredFrom struct {
-	registry.CatalogIdentities
+	storage.CatalogIdentities
 	origins []string
 }
 
-func (r restoredFrom) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error) {
+func (r restoredFrom) CatalogIdentity(ctx context.Context) (storage.CatalogIdentity, error) {
 	c, err := r.CatalogIdentities.CatalogIdentity(ctx)
 	c.Origins = r.origins
 	return c, err
@@ -64,7 +66,7 @@ func (j Job) catalogTaker(db *postgresTarget, snapshot backup.Snapshot) func(con
 // importCatalog makes the catalog in db that of the file, and holds what is there then
 // against the snapshot. What an earlier try has committed is not done again.
 func importCatalog(ctx context.Context, db *postgres.DB, path string, snapshot backup.Snapshot) error {
-	for e, err := range db.History(ctx, registry.HistoryQuery{Descending: true, Limit: 1}) {
+	for e, err := range db.History(ctx, history.HistoryQuery{Descending: true, Limit: 1}) {
 		if err != nil {
 			return err
 		}
@@ -83,15 +85,15 @@ func importCatalog(ctx context.Context, db *postgres.DB, path string, snapshot b
 }
 
 // follows reports whether an event is the one that a restore adds to the history of a snapshot.
-func follows(e registry.Event, snapshot backup.Snapshot) bool {
-	return e.Kind == registry.EventRestore && e.Seq == snapshot.Events+1 && e.Prev == snapshot.Last
+func follows(e history.Event, snapshot backup.Snapshot) bool {
+	return e.Kind == history.EventRestore && e.Seq == snapshot.Events+1 && e.Prev == snapshot.Last
 }
 
 // sameCatalog reads the history in the database, row by row, and compares its end, which
 // its chain makes that of all of it, with the event that a restore adds to the snapshot's. Errors: CodeTrust.
 func sameCatalog(ctx context.Context, db *postgres.DB, snapshot backup.Snapshot) error {
-	var last registry.Event
-	for e, err := range db.History(ctx, registry.HistoryQuery{}) {
+	var last history.Event
+	for e, err := range db.History(ctx, history.HistoryQuery{}) {
 		if err == nil {
 			err = e.VerifyChain(last)
 		}

@@ -18,8 +18,10 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/filegate"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/airgap"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // SavedRelease is a file that save wrote.
@@ -60,13 +62,13 @@ func SaveRelease(ctx context.Context, in *connect.Registry, ref registry.Ref, fo
 }
 
 // request says what to save, and how many pieces of evidence do not count.
-func request(ctx context.Context, in *connect.Registry, environment string, r registry.Release, folder string) (airgap.Request, int, error) {
+func request(ctx context.Context, in *connect.Registry, environment string, r artifact.Release, folder string) (airgap.Request, int, error) {
 	req := airgap.Request{Registry: in.Envs.Registry, Environment: environment, Release: r}
 	claims, _, err := in.Claims(ctx, environment, r)
 	if err != nil {
 		return req, 0, err
 	}
-	counted, ignored := registry.Accept(r, claims)
+	counted, ignored := evidence.Accept(r, claims)
 	for _, c := range counted {
 		req.Evidence = append(req.Evidence, c.Bundle)
 	}

@@ -12,7 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
@@ -88,7 +90,7 @@ func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot back
 	if err != nil {
 		return lost, err
 	}
-	to := backup.Target{Dir: j.At.Data, OpenBlobs: func(ctx context.Context, path string) (registry.RepairableBlobs, error) {
+	to := backup.Target{Dir: j.At.Data, OpenBlobs: func(ctx context.Context, path string) (storage.RepairableBlobs, error) {
 		restored, err := sqlite.Open(ctx, path)
 		if err != nil {
 			return nil, err
@@ -113,8 +115,8 @@ func (j Job) restoreInto(ctx context.Context, store *backup.Store, snapshot back
 // or it is taken over, the owner of the content.
 func (j Job) openRestored(
 	ctx context.Context, place wiring.ContentPlace, restored *sqlite.DB, id string, db *postgresTarget,
-) (blobs registry.RepairableBlobs, err error) {
-	var catalog registry.CatalogIdentities = restored
+) (blobs storage.RepairableBlobs, err error) {
+	var catalog storage.CatalogIdentities = restored
 	if db != nil {
 		catalog, err = db.from(ctx, restored)
 	} else {
@@ -124,7 +126,7 @@ func (j Job) openRestored(
 		return nil, err
 	}
 	owner := j.At.Ownership(place, catalog, restored)
-	owner.Survey = func(ctx context.Context, p *registry.ContentPlace) error { // its content comes now
+	owner.Survey = func(ctx context.Context, p *storage.ContentPlace) error { // its content comes now
 		err := datadir.Survey(restored, place.Blobs, false)(ctx, p)
 		p.CatalogEmpty, p.Known = true, false
 		return err
@@ -135,13 +137,13 @@ func (j Job) openRestored(
 		}
 	}
 	verdict, err := owner.Open(ctx)
-	if err == nil && verdict.Access == registry.ContentRefused {
+	if err == nil && verdict.Access == storage.ContentRefused {
 		err = verdict.Err()
 	}
 	if err == nil && !place.Recorded {
 		err = j.At.Dir().SetStorage(place.Storage)
 	}
-	if err != nil || verdict.Access == registry.ContentOwned {
+	if err != nil || verdict.Access == storage.ContentOwned {
 		return place.Blobs, err
 	}
 	j.UI.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
@@ -149,7 +151,7 @@ func (j Job) openRestored(
 }
 
 // notOwned is content that is not the catalog's.
-type notOwned struct{ verdict registry.ContentVerdict }
+type notOwned struct{ verdict storage.ContentVerdict }
 
 func (n notOwned) OwnsContent(context.Context) (int64, error) { return 0, n.verdict.Err() }
 
@@ -200,11 +202,11 @@ func (j Job) TakeOver(ctx context.Context, since Since) (taken TakenOver, err er
 
 // TakenOver is content that belongs to the catalog here now.
 type TakenOver struct {
-	Storage string                `json:"storage"`
-	Catalog string                `json:"catalog"`
-	Epoch   int64                 `json:"epoch"`
-	Before  *registry.ContentMark `json:"before,omitempty"` // whose it was
-	Lost    *Lost                 `json:"lost,omitempty"`   // nil if it was the owner, or was restored by this program
+	Storage string               `json:"storage"`
+	Catalog string               `json:"catalog"`
+	Epoch   int64                `json:"epoch"`
+	Before  *storage.ContentMark `json:"before,omitempty"` // whose it was
+	Lost    *Lost                `json:"lost,omitempty"`   // nil if it was the owner, or was restored by this program
 }
 
 // lostBy finds out what a catalog lacks that takes content over, unless its restore did so.
@@ -213,13 +215,13 @@ func (j Job) lostBy(ctx context.Context, owner *datadir.Ownership, catalog resto
 	if err != nil || !verdict.TakeOver {
 		return nil, err
 	}
-	var last registry.Event
-	for last, err = range catalog.History(ctx, registry.HistoryQuery{Descending: true, Limit: 1}) {
+	var last history.Event
+	for last, err = range catalog.History(ctx, history.HistoryQuery{Descending: true, Limit: 1}) {
 		if err != nil {
 			return nil, err
 		}
 	}
-	if last.Kind == registry.EventRestore {
+	if last.Kind == history.EventRestore {
 		return nil, nil //nolint:nilnil // the history says it already
 	}
 	if err := since.check("the catalog of "+j.At.Data, last.Time); err != nil {

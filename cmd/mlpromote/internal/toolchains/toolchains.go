@@ -13,7 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/node"
 )
 
@@ -55,12 +56,12 @@ func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *
 }
 
 // origin reads the repository of a spec, and the CI job.
-func (c Config) origin(ctx context.Context, spec string, used []string) (*registry.Origin, error) {
+func (c Config) origin(ctx context.Context, spec string, used []string) (*evidence.Origin, error) {
 	job, err := ci.Job(ctx, c.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	return &registry.Origin{Git: origin.Read(ctx, origin.Query{Spec: spec, Used: used}), CI: job}, nil
+	return &evidence.Origin{Git: origin.Read(ctx, origin.Query{Spec: spec, Used: used}), CI: job}, nil
 }
 
 // Root is where finished steps, and installs unless MLPROMOTE_INSTALLS names another folder, are shared between
@@ -76,6 +77,6 @@ func (c Config) Installer() (*install.Installer, error) {
 }
 
 // Describe reads this machine; what is given is what our own toolchains bring.
-func Describe(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+func Describe(ctx context.Context, runtimes map[string]string) (artifact.Node, error) {
 	return node.Describe(ctx, node.Options{Runtimes: runtimes})
 }

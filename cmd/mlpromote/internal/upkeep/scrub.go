@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // scrubFlags say what scrub reads.
@@ -82,7 +83,7 @@ func pieces(n int64) string {
 // scrubResult is what scrub did, and the damage that is known then.
 type scrubResult struct {
 	scrub.Result
-	Damage []registry.Damage `json:"damage"`
+	Damage []storage.Damage `json:"damage"`
 	// Relisted counts the evidence that repositories lost, and that they list again.
 	Relisted int `json:"relisted,omitempty"`
 }
@@ -155,16 +156,16 @@ func (v Verbs) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubbe
 
 // scrubbed tells what is damaged.
 func (v Verbs) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result, relisted int) error {
-	result := scrubResult{Result: did, Damage: []registry.Damage{}, Relisted: relisted}
+	result := scrubResult{Result: did, Damage: []storage.Damage{}, Relisted: relisted}
 	for after := ""; ; {
-		page, err := i.Local.DB.Damages().List(ctx, after, registry.DefaultPage)
+		page, err := i.Local.DB.Damages().List(ctx, after, storage.DefaultPage)
 		if err != nil {
 			return err
 		}
 		for _, known := range page {
 			result.Damage = append(result.Damage, known.Document)
 		}
-		if len(page) < registry.DefaultPage {
+		if len(page) < storage.DefaultPage {
 			break
 		}
 		after = page[len(page)-1].Name
@@ -184,7 +185,7 @@ func (v Verbs) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Resul
 		"restore its bytes from a backup, then mlpromote scrub --damaged; docs/how-to/operate.md, Damage")
 }
 
-func damageText(damages []registry.Damage) string {
+func damageText(damages []storage.Damage) string {
 	rows := [][]string{{"DIGEST", "DAMAGE", "REPOSITORY", "RELEASES"}}
 	for _, d := range damages {
 		for n, repository := range d.Repositories {
@@ -199,7 +200,7 @@ func damageText(damages []registry.Damage) string {
 }
 
 // affectedIn names the releases of a repository that need damaged content.
-func affectedIn(d registry.Damage, repository string) []string {
+func affectedIn(d storage.Damage, repository string) []string {
 	var names []string
 	for _, r := range d.Releases {
 		if registry.Repository(r.Environment, r.Model) == repository {

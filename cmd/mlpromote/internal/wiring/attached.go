@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/oci"
 )
 
@@ -11,7 +12,7 @@ import (
 type Attached = oci.Referrer
 
 // Attached lists what is attached to a release and its parts, each once.
-func (i *Instance) Attached(ctx context.Context, ref registry.Ref, r registry.Release) ([]Attached, error) {
+func (i *Instance) Attached(ctx context.Context, ref registry.Ref, r artifact.Release) ([]Attached, error) {
 	var found []Attached
 	seen := make(map[registry.Digest]bool)
 	for _, subject := range r.Subjects() {

@@ -6,50 +6,53 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // Database is where names, heads and history are, and what a service keeps beside them.
 type Database interface {
-	registry.RepositoryRecords
-	registry.Deleter
-	registry.Catalog
-	registry.Configurations
-	registry.Latest
-	registry.HistoryIndex
-	registry.Listing
-	registry.Intents
-	registry.UploadStates
-	registry.UploadCounts
-	registry.ReferrerCounts
-	registry.Tokens
-	registry.Sessions
-	registry.Secrets
-	registry.Leases
-	registry.Idempotency
-	registry.GCStore
-	registry.Inventory
-	registry.MarkStore
-	registry.CatalogIdentities
-	registry.CollectionLock
-	registry.Removals
-	registry.CatalogClock
-	NodeTypes() registry.NodeTypes
-	Runtimes() registry.Runtimes
-	Webhooks() registry.Webhooks
-	Deliveries() registry.Deliveries
-	Checkpoints() registry.Checkpoints
-	Damages() registry.Damages
-	ScrubStates() registry.ScrubStates
-	Replicas() registry.Replicas
-	ReplicaMarks() registry.ReplicaMarks
-	RestrictionBundles() registry.RestrictionBundles
-	TrustBundles() registry.TrustBundles
-	NodeReports() registry.NodeReports
+	storage.RepositoryRecords
+	storage.Deleter
+	storage.Catalog
+	history.Configurations
+	storage.Latest
+	history.HistoryIndex
+	storage.Listing
+	storage.Intents
+	storage.UploadStates
+	storage.UploadCounts
+	storage.ReferrerCounts
+	storage.Tokens
+	storage.Sessions
+	storage.Secrets
+	storage.Leases
+	storage.Idempotency
+	storage.GCStore
+	storage.Inventory
+	storage.MarkStore
+	storage.CatalogIdentities
+	storage.CollectionLock
+	storage.Removals
+	storage.CatalogClock
+	NodeTypes() storage.NodeTypes
+	Runtimes() storage.Runtimes
+	Webhooks() storage.Webhooks
+	Deliveries() storage.Deliveries
+	Checkpoints() trust.Checkpoints
+	Damages() storage.Damages
+	ScrubStates() storage.ScrubStates
+	Replicas() api.Replicas
+	ReplicaMarks() storage.ReplicaMarks
+	RestrictionBundles() storage.RestrictionBundles
+	TrustBundles() storage.TrustBundles
+	NodeReports() storage.NodeReports
 	ResetDerived(ctx context.Context) error
 	Close() error
 }

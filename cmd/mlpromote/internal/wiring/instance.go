@@ -10,9 +10,13 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -21,13 +25,13 @@ import (
 type Instance struct {
 	connect.Registry
 	Keys          *signer.Keyring
-	NodeTypes     registry.NodeTypes
-	Tokens        Tokens                   // of a service
-	Configuration farConfiguration         // of a service
-	Events        events                   // of a service; nil for the local directory
-	Local         *Local                   // nil for a service
-	Service       *service.Service         // nil for a service elsewhere
-	Compare       registry.CompareReleases // nil for a service elsewhere
+	NodeTypes     storage.NodeTypes
+	Tokens        Tokens                 // of a service
+	Configuration farConfiguration       // of a service
+	Events        events                 // of a service; nil for the local directory
+	Local         *Local                 // nil for a service
+	Service       *service.Service       // nil for a service elsewhere
+	Compare       policy.CompareReleases // nil for a service elsewhere
 	// Pages is the address of a service, where its pages are. Empty for the local directory.
 	Pages string
 	// Agreed refuses to work by files that are not those which the catalog agreed on; a
@@ -36,20 +40,20 @@ type Instance struct {
 	// Checkpoints makes signed checkpoints of the history, and has those that were made.
 	Checkpoints checkpoints
 	// HeadFaults lists heads that the history does not explain; nil for a service.
-	HeadFaults func(context.Context) ([]registry.HistoryFault, error)
+	HeadFaults func(context.Context) ([]history.HistoryFault, error)
 	Close      func() error
 }
 
 // farConfiguration is how the configuration of a service is seen and adopted from elsewhere.
 type farConfiguration interface {
-	Configuration(ctx context.Context) (registry.ConfigurationStatus, error)
-	AdoptConfiguration(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
+	Configuration(ctx context.Context) (history.ConfigurationStatus, error)
+	AdoptConfiguration(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error)
 }
 
 // Tokens is what the verbs do with tokens.
 type Tokens interface {
-	CreateToken(ctx context.Context, t registry.Token) error
-	ListTokens(ctx context.Context) ([]registry.Token, error)
+	CreateToken(ctx context.Context, t storage.Token) error
+	ListTokens(ctx context.Context) ([]storage.Token, error)
 	RevokeToken(ctx context.Context, id string, at time.Time) error
 }
 
@@ -57,11 +61,11 @@ type Tokens interface {
 type checkpoints interface {
 	Checkpoint(ctx context.Context) ([]byte, error)
 	Proof(ctx context.Context, seq int64) ([]byte, error)
-	KeptAfter(ctx context.Context, size int64, limit int) ([]registry.KeptCheckpoint, error)
+	KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error)
 }
 
 // events follows the history of a service from behind an event on.
-type events = func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+type events = func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 
 // ManifestDeleter gives what takes manifests out of a repository, as far as they may go.
 func (i *Instance) ManifestDeleter(ctx context.Context, repository string) (func(context.Context, registry.Digest) error, error) {

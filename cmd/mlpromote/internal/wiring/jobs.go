@@ -1,14 +1,14 @@
 package wiring
 
 import (
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/scrub"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // CollectorConfig is what collects in a data directory.
-func CollectorConfig(here *Local, environments registry.Environments, keep gc.Retention, alone bool) gc.Config {
+func CollectorConfig(here *Local, environments policy.Environments, keep gc.Retention, alone bool) gc.Config {
 	return gc.Config{
 		Environments: environments, Store: here.DB, Catalog: here.DB, Intents: here.DB, Blobs: here.Blobs, Remover: here.Blobs.remover,
 		Garbage: here.DB, Clock: here.DB, Owner: seenOwner{here.Blobs.owner, here.Replica}, Lock: here.DB,

@@ -13,15 +13,19 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -31,13 +35,13 @@ const resolveMemory = 64 << 20
 // Local is the data directory itself.
 type Local struct {
 	DB      Database
-	Refs    registry.RepositoryRecords // of db, safe beside collectors: catalog and latest are of db, too
-	Catalog registry.Catalog
-	latest  registry.Latest
-	records registry.HistoryIndex
+	Refs    storage.RepositoryRecords // of db, safe beside collectors: catalog and latest are of db, too
+	Catalog storage.Catalog
+	latest  storage.Latest
+	records history.HistoryIndex
 	Blobs   *blobStorage
-	Spared  registry.Blobs   // blobs, safe beside collectors: to store in
-	Uploads registry.Uploads // they end in blobs, as safe
+	Spared  storage.Blobs    // blobs, safe beside collectors: to store in
+	Uploads storage.Uploads  // they end in blobs, as safe
 	Replica *datadir.Replica // nil if no other process can serve the catalog
 	Reserve *blob.Reserve    // nil if the content is in a bucket, or not served
 }
@@ -108,7 +112,7 @@ func (l Location) OpenCatalog(ctx context.Context) (*Local, error) {
 }
 
 // NodeReports has what nodes report of releases that the inspector has, for as long as a report counts; 0 takes none.
-func (here *Local) NodeReports(releases registry.Inspector, life time.Duration) registry.NodeReporter {
+func (here *Local) NodeReports(releases api.Inspector, life time.Duration) storage.NodeReporter {
 	return service.NodeReports{Table: here.DB.NodeReports(), Inspector: releases, Clock: here.DB, Life: life}
 }
 
@@ -185,11 +189,11 @@ func (here *Local) Reindex(ctx context.Context) (int, error) {
 
 // localNodeTypes are those that were put, and those that the operator wrote as files:
 // DATA/node-types/NAME.json.
-func (l Location) localNodeTypes(db Database) registry.NodeTypes {
-	return defaults.Over(db.NodeTypes(), defaults.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
+func (l Location) localNodeTypes(db Database) storage.NodeTypes {
+	return defaults.Over(db.NodeTypes(), defaults.Folder[artifact.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
 }
 
 // Runtimes are those of the database over those that ship with the program.
-func (here *Local) Runtimes() registry.Runtimes {
+func (here *Local) Runtimes() storage.Runtimes {
 	return defaults.Over(here.DB.Runtimes(), defaults.Runtimes())
 }

@@ -9,8 +9,11 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 	"mlpromote.dev/mlpromote/signer"
 )
@@ -66,17 +69,17 @@ func (s checkedSigner) Sign(ctx context.Context, statement []byte) ([]byte, erro
 }
 
 // Tool is what statements and plans call this program.
-func (l Location) Tool() registry.ToolIdentity {
-	return registry.ToolIdentity{Name: "mlpromote", Version: l.Version}
+func (l Location) Tool() evidence.ToolIdentity {
+	return evidence.ToolIdentity{Name: "mlpromote", Version: l.Version}
 }
 
 // ReadNode reads a node document.
-func ReadNode(path string) (registry.Node, error) { return node.ParseFile(path) }
+func ReadNode(path string) (artifact.Node, error) { return node.ParseFile(path) }
 
 // signServed is a keyring of a service: that it does not sign is no mistake of whoever
 // asked for something, and where its keys are is not told.
-func signServed(keys *signer.Keyring) registry.SignEvidence {
-	return func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+func signServed(keys *signer.Keyring) storage.SignEvidence {
+	return func(ctx context.Context, role evidence.Role, statement []byte) ([]byte, error) {
 		bundle, err := keys.Sign(ctx, role, statement)
 		if err == nil || ctx.Err() != nil {
 			return bundle, err
@@ -85,7 +88,7 @@ func signServed(keys *signer.Keyring) registry.SignEvidence {
 	}
 }
 
-func notSigned(role registry.Role, err error) error {
+func notSigned(role evidence.Role, err error) error {
 	return registry.ForClients(
 		registry.Lastingf(registry.CodeUnavailable, "%s", err.Error()),
 		"the service cannot sign as %s: its operator finds the reason in its log", role)

@@ -9,8 +9,10 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/keys"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -19,7 +21,7 @@ type Identity = keys.Identity
 
 // KeyFolder is the folder of signing keys, with the roots of environments.yaml for what signs with them.
 func (l Location) KeyFolder() keys.Folder {
-	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]registry.Root, func(string) ([]byte, error), error) {
+	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]trust.Root, func(string) ([]byte, error), error) {
 		own, err := l.Files().Read()
 		return own.Environments.Roots, own.Key, err
 	}}
@@ -44,7 +46,7 @@ func (l Location) Files() config.Files {
 func (l Location) SignedFiles(ctx context.Context, keys *signer.Keyring) (config.Files, error) {
 	f := l.Files()
 	f.KeyID = signer.KeyID
-	s, err := keys.Signer(ctx, registry.RolePromoter)
+	s, err := keys.Signer(ctx, evidence.RolePromoter)
 	if err == nil && s.KeyID() == "" { // an identity has no key of its own
 		f.PromoterIdentity = true
 	} else if err == nil {
@@ -56,7 +58,7 @@ func (l Location) SignedFiles(ctx context.Context, keys *signer.Keyring) (config
 // promoterFile is where the public key of the promoter is, as environments.yaml would name
 // it; empty where no file beside the private key has it.
 func (l Location) promoterFile(s signer.Signer) string {
-	path := l.PublicKeyFile(registry.RolePromoter, s)
+	path := l.PublicKeyFile(evidence.RolePromoter, s)
 	if path == "" {
 		return ""
 	}
@@ -68,7 +70,7 @@ func (l Location) promoterFile(s signer.Signer) string {
 }
 
 // PublicKeyFile is the file in the folder of keys that has the public key of a signer in a role; empty if no file has it.
-func (l Location) PublicKeyFile(role registry.Role, s signer.Signer) string {
+func (l Location) PublicKeyFile(role evidence.Role, s signer.Signer) string {
 	for _, name := range []string{string(role), signer.LocalKey} {
 		path := filepath.Join(l.KeyDir(), name+".pub")
 		data, err := os.ReadFile(path)
@@ -88,17 +90,17 @@ func (l Location) PublicKeyFile(role registry.Role, s signer.Signer) string {
 func (l Location) agreementOf(here *Local, own config.Snapshot) (write, resolve func(context.Context) error) {
 	if l.Database == "" {
 		write = func(ctx context.Context) error { return config.Settle(ctx, here.DB, own, l.Files().Read, clock.Now()) }
-		agreed := func(ctx context.Context) (registry.Configuration, error) {
-			return here.DB.Agreed(ctx, registry.Configuration{})
+		agreed := func(ctx context.Context) (history.Configuration, error) {
+			return here.DB.Agreed(ctx, history.Configuration{})
 		}
 		return write, func(ctx context.Context) error { return config.CheckPresent(ctx, own, agreed) }
 	}
-	environments := registry.Configuration{Environments: own.Configuration.Environments}
-	check := func(first registry.Configuration) func(context.Context) error {
+	environments := history.Configuration{Environments: own.Configuration.Environments}
+	check := func(first history.Configuration) func(context.Context) error {
 		return func(ctx context.Context) error {
-			agreed := func(ctx context.Context) (registry.Configuration, error) { return here.DB.Agreed(ctx, first) }
+			agreed := func(ctx context.Context) (history.Configuration, error) { return here.DB.Agreed(ctx, first) }
 			return config.Agreement{Own: environments, Agreed: agreed}.Check(ctx)
 		}
 	}
-	return check(environments), check(registry.Configuration{})
+	return check(environments), check(history.Configuration{})
 }

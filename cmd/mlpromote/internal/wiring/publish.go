@@ -10,8 +10,14 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/kms"
 )
@@ -22,13 +28,13 @@ const TrustLife = 14 * 24 * time.Hour
 // Publisher makes trust bundles of the files of this machine, signs and publishes them.
 type Publisher struct {
 	Registry interface {
-		registry.TrustPublisher
-		Restrictions(ctx context.Context, environment string) (registry.SignedRestrictions, error)
+		api.TrustPublisher
+		Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error)
 	}
 	Checkpoint func(ctx context.Context) ([]byte, error) // a signed checkpoint of the history
 	Own        config.Snapshot                           // environments.yaml here, with its keys
-	Verify     registry.VerifyEvidence                   // by those keys
-	VerifyNote registry.VerifyNote
+	Verify     storage.VerifyEvidence                    // by those keys
+	VerifyNote trust.VerifyNote
 	Keys       *signer.Keyring
 	Life       time.Duration
 }
@@ -41,10 +47,10 @@ func (i *Instance) TrustPublisher(own config.Snapshot, checkpoint func(context.C
 // Publish makes, signs and publishes the next trust bundle if what it says changed, if half of the life
 // of the newest is over, or if it is to be renewed in any case. It returns the newest bundle, and whether
 // it is a new one. Errors: CodeUnavailable without a publisher's key; those of the registry.
-func (p Publisher) Publish(ctx context.Context, renew bool) (registry.SignedTrust, bool, error) {
-	key, err := p.Keys.Signer(ctx, registry.RolePublisher)
+func (p Publisher) Publish(ctx context.Context, renew bool) (trust.SignedTrust, bool, error) {
+	key, err := p.Keys.Signer(ctx, evidence.RolePublisher)
 	if err != nil {
-		return registry.SignedTrust{}, false, err
+		return trust.SignedTrust{}, false, err
 	}
 	before, err := p.newest(ctx)
 	if err != nil {
@@ -72,49 +78,49 @@ func (p Publisher) Publish(ctx context.Context, renew bool) (registry.SignedTrus
 
 // newest is the bundle before, or the zero value. What it says is read from its signed bytes, so that a registry cannot
 // have a version or a checkpoint signed that no publisher signed before.
-func (p Publisher) newest(ctx context.Context) (registry.SignedTrust, error) {
+func (p Publisher) newest(ctx context.Context) (trust.SignedTrust, error) {
 	before, err := p.Registry.TrustBundle(ctx)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return registry.SignedTrust{}, nil
+		return trust.SignedTrust{}, nil
 	}
 	if err != nil {
 		return before, err
 	}
 	name := p.Own.Environments.Registry
-	claim, err := p.Verify(ctx, before.Bundle, registry.RegistryURI(name))
+	claim, err := p.Verify(ctx, before.Bundle, trust.RegistryURI(name))
 	if err != nil {
 		return before, err
 	}
-	revoked := claim.Key == registry.KeyRevoked
-	claim.Key, claim.Window = registry.KeyTrusted, registry.Window{} // of a key that was replaced since
-	if before.Trust, err = claim.TrustBundle(name); err != nil {
+	revoked := claim.Key == evidence.KeyRevoked
+	claim.Key, claim.Window = evidence.KeyTrusted, evidence.Window{} // of a key that was replaced since
+	if before.Trust, err = trust.BundleOf(claim, name); err != nil {
 		return before, err
 	}
 	if revoked {
-		before.Trust.Checkpoint = registry.KeptCheckpoint{}
+		before.Trust.Checkpoint = trust.KeptCheckpoint{}
 	}
 	before.Digest = digest.FromBytes(before.Bundle)
 	return before, nil
 }
 
 // publish signs and publishes a bundle. It is compared with what the registry returns.
-func (p Publisher) publish(ctx context.Context, key signer.Signer, next registry.TrustBundle) (registry.SignedTrust, error) {
-	statement, err := registry.NewTrustBundle(next)
+func (p Publisher) publish(ctx context.Context, key signer.Signer, next trust.TrustBundle) (trust.SignedTrust, error) {
+	statement, err := trust.NewTrustBundle(next)
 	if err != nil {
-		return registry.SignedTrust{}, err
+		return trust.SignedTrust{}, err
 	}
 	bundle, err := key.Sign(ctx, statement)
 	if err != nil {
-		return registry.SignedTrust{}, err
+		return trust.SignedTrust{}, err
 	}
-	claim, err := p.Verify(ctx, bundle, registry.RegistryURI(next.Registry))
+	claim, err := p.Verify(ctx, bundle, trust.RegistryURI(next.Registry))
 	if err == nil {
-		_, err = claim.TrustBundle(next.Registry)
+		_, err = trust.BundleOf(claim, next.Registry)
 	}
 	if err != nil {
-		return registry.SignedTrust{}, registry.WithHint(
-			registry.Errorf(registry.CodeOf(err), "the key %s would not count as %s: %w", key.KeyID(), registry.RolePublisher, err),
-			"mlpromote trust add FILE.pub --role %s, for the whole registry and without another role", registry.RolePublisher)
+		return trust.SignedTrust{}, registry.WithHint(
+			registry.Errorf(registry.CodeOf(err), "the key %s would not count as %s: %w", key.KeyID(), evidence.RolePublisher, err),
+			"mlpromote trust add FILE.pub --role %s, for the whole registry and without another role", evidence.RolePublisher)
 	}
 	signed, err := p.Registry.PublishTrust(ctx, bundle)
 	if err == nil && signed.Digest != digest.FromBytes(bundle) {
@@ -141,12 +147,12 @@ func (p Publisher) end(key signer.Signer, now time.Time) time.Time {
 
 // draft is what the files of this machine say, and the restriction lists of the registry, as far as
 // approvers who are trusted here signed them.
-func (p Publisher) draft(ctx context.Context) (registry.TrustBundle, error) {
-	draft, err := registry.DraftTrustBundle(p.Own.Environments, p.Own.Key)
+func (p Publisher) draft(ctx context.Context) (trust.TrustBundle, error) {
+	draft, err := policy.DraftTrustBundle(p.Own.Environments, p.Own.Key)
 	if err != nil {
 		return draft, err
 	}
-	var lists []registry.SignedRestrictions
+	var lists []restriction.SignedRestrictions
 	for _, e := range p.Own.Environments.List {
 		signed, err := p.Registry.Restrictions(ctx, e.Name)
 		if err != nil {
@@ -161,7 +167,7 @@ func (p Publisher) draft(ctx context.Context) (registry.TrustBundle, error) {
 }
 
 // checkList verifies a list, so that a registry cannot have another one signed.
-func (p Publisher) checkList(ctx context.Context, signed registry.SignedRestrictions) error {
+func (p Publisher) checkList(ctx context.Context, signed restriction.SignedRestrictions) error {
 	if signed.Digest == "" && len(signed.Bundle) == 0 {
 		return nil
 	}
@@ -181,7 +187,7 @@ func (p Publisher) checkList(ctx context.Context, signed registry.SignedRestrict
 // checkpoint is a checkpoint of the history that counts by the keys of this machine. Where none can be
 // made, it is that of the bundle before: that a key was revoked, also the one that signs checkpoints, must
 // reach nodes all the same.
-func (p Publisher) checkpoint(ctx context.Context, before registry.KeptCheckpoint) registry.KeptCheckpoint {
+func (p Publisher) checkpoint(ctx context.Context, before trust.KeptCheckpoint) trust.KeptCheckpoint {
 	note, err := p.Checkpoint(ctx)
 	if err != nil {
 		return before
@@ -190,13 +196,13 @@ func (p Publisher) checkpoint(ctx context.Context, before registry.KeptCheckpoin
 	if err != nil || signed.CountsAt(clock.Now()) != nil || signed.Origin.Registry != p.Own.Environments.Registry {
 		return before
 	}
-	return registry.KeptCheckpoint{Size: signed.Size, Note: string(note)}
+	return trust.KeptCheckpoint{Size: signed.Size, Note: string(note)}
 }
 
 // Publishes reports whether the folder of keys has one of a publisher.
 func (l Location) Publishes() bool {
 	for _, extension := range []string{".key", kms.Extension} {
-		if _, err := os.Stat(filepath.Join(l.KeyDir(), string(registry.RolePublisher)+extension)); err == nil {
+		if _, err := os.Stat(filepath.Join(l.KeyDir(), string(evidence.RolePublisher)+extension)); err == nil {
 			return true
 		}
 	}
@@ -205,8 +211,8 @@ func (l Location) Publishes() bool {
 
 // CheckTrustLife refuses a life that no trust bundle can have. Errors: CodeInvalid.
 func CheckTrustLife(life time.Duration) error {
-	if life < time.Minute || life > registry.MaxTrustLife {
-		return registry.Errorf(registry.CodeInvalid, "life of trust bundles %v: want 1m to %v", life, registry.MaxTrustLife)
+	if life < time.Minute || life > trust.MaxTrustLife {
+		return registry.Errorf(registry.CodeInvalid, "life of trust bundles %v: want 1m to %v", life, trust.MaxTrustLife)
 	}
 	return nil
 }

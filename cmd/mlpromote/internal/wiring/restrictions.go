@@ -5,11 +5,12 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/restriction"
 )
 
 // ExportRestrictions writes the signed restriction list in force in an environment to a file. Errors:
 // CodeNotFound if there is none; those of Restrictions.
-func (i *Instance) ExportRestrictions(ctx context.Context, environment, file string) (registry.SignedRestrictions, error) {
+func (i *Instance) ExportRestrictions(ctx context.Context, environment, file string) (restriction.SignedRestrictions, error) {
 	signed, err := i.Restrictions(ctx, environment)
 	if err != nil {
 		return signed, err

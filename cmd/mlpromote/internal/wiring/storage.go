@@ -5,22 +5,22 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/s3"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // blobStorage is where bytes are: in the data directory, or in a bucket that replicas
 // share. They change only while the catalog owns them.
 type blobStorage struct {
-	registry.Blobs
-	remover  registry.Remover
+	storage.Blobs
+	remover  storage.Remover
 	Uploads  datadir.Uploads
-	Redirect time.Duration         // how long a client may pull from the bucket itself; 0: not at all
-	owner    registry.ContentOwner // nil where nothing may be changed
-	Verdict  registry.ContentVerdict
-	replicas registry.ReplicaPlace // where replicas leave marks
+	Redirect time.Duration        // how long a client may pull from the bucket itself; 0: not at all
+	owner    storage.ContentOwner // nil where nothing may be changed
+	Verdict  storage.ContentVerdict
+	replicas storage.ReplicaPlace // where replicas leave marks
 }
 
 // ownerCheck is how often who writes asks whether the content is still its catalog's.
@@ -28,12 +28,12 @@ const ownerCheck = 10 * time.Second
 
 // ContentPlace is where content is, whoever it belongs to.
 type ContentPlace struct {
-	Blobs    registry.RepairableBlobs
-	remover  registry.Remover                // of blobs
+	Blobs    storage.RepairableBlobs
+	remover  storage.Remover                 // of blobs
 	outlast  func(ctx context.Context) error // of remover: see datadir.Ownership
-	marks    registry.ContentMarks
-	replicas registry.ReplicaPlace
-	uploads  func(registry.UploadStates) datadir.Uploads
+	marks    storage.ContentMarks
+	replicas storage.ReplicaPlace
+	uploads  func(storage.UploadStates) datadir.Uploads
 	redirect time.Duration
 	Storage  string // as catalogs record it
 	Name     string // as people call it
@@ -48,8 +48,8 @@ func (l Location) OpenContent(ctx context.Context) (ContentPlace, error) {
 		}
 		dir := blob.NewDir(l.Data)
 		return ContentPlace{
-			Blobs: dir, remover: dir, outlast: dir.Await, marks: l.Dir(), replicas: l.Dir(), Storage: registry.DirectoryStorage, Name: l.Data, Recorded: true,
-			uploads: func(states registry.UploadStates) datadir.Uploads { return blob.NewUploads(dir, states) },
+			Blobs: dir, remover: dir, outlast: dir.Await, marks: l.Dir(), replicas: l.Dir(), Storage: storage.DirectoryStorage, Name: l.Data, Recorded: true,
+			uploads: func(states storage.UploadStates) datadir.Uploads { return blob.NewUploads(dir, states) },
 		}, nil
 	}
 	config, err := s3.ParseURL(l.Storage)
@@ -67,7 +67,7 @@ func (l Location) OpenContent(ctx context.Context) (ContentPlace, error) {
 	return ContentPlace{
 		Blobs: bucket, remover: bucket, outlast: bucket.Outlast, marks: bucket, replicas: bucket,
 		Storage: config.String(), Name: config.String(), Recorded: recorded, redirect: config.Redirect,
-		uploads: func(states registry.UploadStates) datadir.Uploads { return s3.NewUploads(bucket, states) },
+		uploads: func(states storage.UploadStates) datadir.Uploads { return s3.NewUploads(bucket, states) },
 	}, nil
 }
 
@@ -81,7 +81,7 @@ func (l Location) recordsStorage(name string) (bool, error) {
 }
 
 // Ownership is what a catalog and a place have to do with each other.
-func (l Location) Ownership(p ContentPlace, catalog registry.CatalogIdentities, names datadir.Names) *datadir.Ownership {
+func (l Location) Ownership(p ContentPlace, catalog storage.CatalogIdentities, names datadir.Names) *datadir.Ownership {
 	return &datadir.Ownership{
 		Catalog: catalog, Marks: p.marks, Storage: p.Storage, Name: p.Name, Now: clock.Now,
 		Beside: l.Storage == "" && l.Database == "",
@@ -105,7 +105,7 @@ func (l Location) openStorage(ctx context.Context, catalog Database) (*blobStora
 	if err != nil {
 		return nil, err
 	}
-	if verdict.Access == registry.ContentRefused {
+	if verdict.Access == storage.ContentRefused {
 		return nil, verdict.Err()
 	}
 	if !p.Recorded {

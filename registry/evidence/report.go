@@ -1,0 +1,523 @@
+package evidence
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/figure"
+)
+
+// Check is one limit in a report, with what was measured: the verdict of a report follows from theirs.
+type Check struct {
+	Output string `json:"output,omitempty"` // empty: of the engine as a whole
+	Figure string `json:"figure"`           // "maxError", "top1", "accuracy", "drop", ...
+	Slice  string `json:"slice,omitempty"`  // value of the slice of the cases that it is about; empty: all
+	Value  Figure `json:"value"`
+	// Limit is the least that is allowed if AtLeast, else the most.
+	Limit   Figure  `json:"limit"`
+	AtLeast bool    `json:"atLeast,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Low and High are the one-sided bounds of a rate at the confidence of the report. The limit
+	// holds if the bound that is further off does.
+	Low  *Figure `json:"low,omitempty"`
+	High *Figure `json:"high,omitempty"`
+	// Misses is what the bounds of a rate are computed from, with Cases: how many cases differ
+	// from the reference or are wrong; shares of a case add up. For a drop they are the answers
+	// that only the reference has right.
+	Misses *Figure `json:"misses,omitempty"`
+	// Won is, for a drop, the answers that only the engine has right.
+	Won   *Figure `json:"won,omitempty"`
+	Cases int     `json:"cases"`
+	// Proves is, for a limit that held on every case, the largest share of inputs that can exceed
+	// it all the same, at the confidence of the report.
+	Proves *Figure `json:"proves,omitempty"`
+	Case   *int    `json:"case,omitempty"` // the worst one, if there is one
+	// Identical is, of a limit on differences or on a drop that the bounds do not prove, how many cases there are if no float output
+	// differs in a bit in any of them: then it passes. Rarest is how many of them have the rarest class, where the metric has classes.
+	Identical int `json:"identical,omitempty"`
+	Rarest    int `json:"rarest,omitempty"`
+	// Resampled says that the bounds follow from figures of each case, and not from what the report has.
+	Resampled bool `json:"resampled,omitempty"`
+}
+
+// ConsistencyKind says what a consistency check runs.
+type ConsistencyKind string
+
+// The kinds of consistency checks.
+const (
+	ConsistencyGolden    ConsistencyKind = "golden"    // the reference model on some of the cases, compared with the golden outputs
+	ConsistencyRepeat    ConsistencyKind = "repeat"    // the same cases twice in one process
+	ConsistencyProcess   ConsistencyKind = "process"   // the same cases in another process, in another order
+	ConsistencyLoad      ConsistencyKind = "load"      // the same cases by the engine loaded several times, one after the other in one process
+	ConsistencyBatch     ConsistencyKind = "batch"     // cases stacked, compared with what each gives alone
+	ConsistencyDimension ConsistencyKind = "dimension" // other sizes of open dimensions, compared with the reference model
+)
+
+// ConsistencyCheck is what an engine did beyond one run of the cases.
+type ConsistencyCheck struct {
+	Kind ConsistencyKind `json:"kind"`
+	// What names the sizes of batches and dimensions, "batch=2", "seq=64", and how often an engine was loaded, "loads=16".
+	What  string `json:"what,omitempty"`
+	Cases int    `json:"cases"` // that were compared; 0 if the check was left out or could not run
+	// Affected is, for repeat, process and load, how many of the cases differ in any bit: for load, in the load that differs most.
+	// For golden it is how many differ beyond what another processor explains, without those of Converted.
+	Affected int `json:"affected,omitempty"`
+	// Converted is, for golden, how many of the cases have values that are rounded for engines and not for the framework that made the golden
+	// outputs. The limits on engines judge what that changes.
+	Converted int `json:"converted,omitempty"`
+	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
+	// that is within the limits, or for a kind of checks that does not apply to the model.
+	Verdict Verdict `json:"verdict"`
+	MaxAbs  Figure  `json:"maxAbs"`           // largest difference, of all outputs
+	Output  string  `json:"output,omitempty"` // that has it
+	Message string  `json:"message,omitempty"`
+}
+
+// NotForModel reports whether there is no such check for the model, as of batches where it has no dimension for them. The message says why.
+func (c ConsistencyCheck) NotForModel() bool { return c.Verdict == VerdictRecorded && c.Cases == 0 }
+
+// Figure is a measured number. JSON cannot express infinities and NaN, so those are the strings
+// "inf", "-inf" and "nan".
+type Figure float64
+
+// MarshalJSON writes a number or one of the three strings.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	switch v := float64(f); {
+	case math.IsNaN(v):
+		return []byte(`"nan"`), nil
+	case math.IsInf(v, 1):
+		return []byte(`"inf"`), nil
+	case math.IsInf(v, -1):
+		return []byte(`"-inf"`), nil
+	default:
+		return json.Marshal(v)
+	}
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (f *Figure) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"nan"`:
+		*f = Figure(math.NaN())
+	case `"inf"`:
+		*f = Figure(math.Inf(1))
+	case `"-inf"`:
+		*f = Figure(math.Inf(-1))
+	default:
+		v, err := strconv.ParseFloat(string(data), 64)
+		if err != nil {
+			return fmt.Errorf("figure %s: want a number, \"inf\", \"-inf\" or \"nan\"", data)
+		}
+		*f = Figure(v)
+	}
+	return nil
+}
+
+// LatencyBounds are one-sided bounds of quantiles of latency at a confidence, by order statistics:
+// samples, in nanoseconds. An upper bound of 0 means that the samples are too few for one.
+type LatencyBounds struct {
+	Confidence Figure `json:"confidence"`
+	P50LowNs   int64  `json:"p50LowNs"`
+	P50HighNs  int64  `json:"p50HighNs"`
+	P99LowNs   int64  `json:"p99LowNs"`
+	P99HighNs  int64  `json:"p99HighNs"`
+	// Over is how many samples are above the limit on the 99th percentile; absent without one.
+	Over *int `json:"over,omitempty"`
+}
+
+// Fitness is what a machine did while latency was measured.
+type Fitness struct {
+	// Steal is the share of the time that processors wanted to work in which the machine below ran
+	// other virtual machines; absent where the system does not count it.
+	Steal *Figure `json:"steal,omitempty"`
+	// MHzBefore and MHzAfter are the mean frequency of the processors; 0 where it is not known.
+	MHzBefore int `json:"mhzBefore,omitempty"`
+	MHzAfter  int `json:"mhzAfter,omitempty"`
+	// Emulated says why the times are not those of the target; empty if they are. No limit on them
+	// is decided then.
+	Emulated string `json:"emulated,omitempty"`
+}
+
+// LatencyRatio compares the median latency of an engine with that of the engine that it would
+// replace. Each ran in Blocks processes, in an order that is a palindrome, so that a drift of the machine
+// meets both alike.
+type LatencyRatio struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release"`
+	Engine      DigestSet `json:"engine"`
+	Blocks      int       `json:"blocks"`
+	CurrentNs   int64     `json:"currentP50Ns"` // of the engine that would be replaced
+	Ratio       Figure    `json:"ratio"`        // of medians; 1.1 is 10 % slower
+	// Low and High are one-sided bounds of the ratio at Confidence, by a hierarchical bootstrap
+	// over blocks and samples with Seed. SameLow and SameHigh are those of the engine against
+	// itself: what the machine alone changes.
+	Low        Figure `json:"low"`
+	High       Figure `json:"high"`
+	SameLow    Figure `json:"sameLow"`
+	SameHigh   Figure `json:"sameHigh"`
+	Confidence Figure `json:"confidence"`
+	Seed       int    `json:"seed"`
+}
+
+// ReportHead has the fields that all reports of a verifier share: how the report was made.
+type ReportHead struct {
+	Verdict    Verdict   `json:"verdict"`
+	Reasons    []Reason  `json:"reasons,omitempty"`
+	StartedOn  time.Time `json:"startedOn"`
+	FinishedOn time.Time `json:"finishedOn"`
+	// History is the hash of the newest event that the verifier could see when it began. It is
+	// empty for an empty history. A pass heals only failures that the history
+	// had recorded by then.
+	History   DigestSet     `json:"history,omitempty"`
+	Limits    DigestSet     `json:"limits"`    // of the limits manifest
+	Sources   DigestSet     `json:"sources"`   // of the sources index
+	Reference DigestSet     `json:"reference"` // of the reference manifest
+	Node      artifact.Node `json:"node"`
+	Runtime   RuntimeUsed   `json:"runtime"`
+	Settings  RunSettings   `json:"settings"`
+	Tool      ToolIdentity  `json:"tool"`
+}
+
+// RuntimeUsed is the library that ran the engine.
+type RuntimeUsed struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Library is the digest of the shared library's file; for a runtime that is not one, of the lock file of its install, its
+	// container image, or the packages of its Python.
+	Library DigestSet `json:"library"`
+	// Host is set for a Python that was there before: of its packages no lock file of mlpromote says which they are.
+	Host *HostPackages `json:"host,omitempty"`
+}
+
+// HostPackages are the packages of a Python that mlpromote did not install.
+type HostPackages struct {
+	Packages DigestSet         `json:"packages"` // of the interpreter's version, and of the lists of files of all packages
+	Versions map[string]string `json:"versions"` // of every package, by its normalized name
+}
+
+// RunSettings are the numeric conditions of a run.
+type RunSettings struct {
+	Threads   int    `json:"threads"`   // within one operator; 0: as many as the runtime takes by itself
+	Level     string `json:"level"`     // graph optimization at load: "disable_all"; "": the runtime's own
+	Denormals string `json:"denormals"` // "keep" or "flush"
+	// Load is how the engine was loaded: [artifact.LoadDefault], or [artifact.LoadByProfile] with Profile.
+	Load    string                `json:"load,omitempty"`
+	Profile *artifact.LoadProfile `json:"profile,omitempty"`
+}
+
+// SettingsOf returns the conditions of a run that loaded an engine by its profile; nil is the
+// runtime's own defaults.
+func SettingsOf(load *artifact.LoadProfile) RunSettings {
+	if load == nil {
+		return RunSettings{Denormals: "keep", Load: artifact.LoadDefault}
+	}
+	settings := RunSettings{Denormals: "keep", Load: artifact.LoadByProfile, Profile: load}
+	settings.Level = cmp.Or(load.Options["graph_optimization_level"], load.Options["graphOptimizationLevel"])
+	for _, name := range []string{"intra_op_num_threads", "INFERENCE_NUM_THREADS", "num_threads", "numThreads"} {
+		if threads, err := strconv.Atoi(load.Options[name]); err == nil {
+			settings.Threads = threads
+		}
+	}
+	if load.Options["session.set_denormal_as_zero"] == "1" {
+		settings.Denormals = "flush"
+	}
+	return settings
+}
+
+// ToolIdentity is this program.
+type ToolIdentity struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ReportRules is the version of the rules by which limits judge engines, which parity reports name.
+const ReportRules = 1
+
+// ParityReport is the predicate https://mlpromote.dev/parity/v1. It compares what an engine
+// computed on the cases of its release with the reference. Its subject is the engine.
+type ParityReport struct {
+	ReportHead
+	Cases    CasesRun                 `json:"cases"`
+	Outputs  map[string]OutputFigures `json:"outputs"`
+	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+	// Slices are the accuracy on slices of the cases, if the limits ask for them.
+	Slices []SliceAccuracy `json:"slices,omitempty"`
+	// Current compares the accuracy with that of the engine that the next environment had when
+	// the report was made, on the same cases; absent if the limits do not ask or there was none.
+	Current *CurrentAccuracy `json:"current,omitempty"`
+	// Destination is what the limits on a regression were held against; absent if there are none.
+	// The report counts only for a promotion that replaces this release.
+	Destination *Destination `json:"destination,omitempty"`
+	// Rules is [ReportRules]. Checks are all limits,
+	// judged at Confidence: that of the limits, with the part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
+	// reports in which the engine failed a limit on a rate, with these limits and cases.
+	Rules      int     `json:"rules"`
+	Confidence Figure  `json:"confidence,omitempty"`
+	Attempts   int     `json:"attempts,omitempty"`
+	Checks     []Check `json:"checks,omitempty"`
+	// CaseFigures names the file of what was measured of each case, from which counts and bounds
+	// follow; absent for an engine that did not run.
+	CaseFigures *CaseFigures `json:"caseFigures,omitempty"`
+	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
+	Providers []ProviderShare `json:"providers,omitempty"`
+	// PlainLoad says what came of loading the engine without its load profile, if it has one.
+	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
+	// Consistency is what the engine did beyond the cases.
+	Consistency []ConsistencyCheck `json:"consistency,omitempty"`
+	// EarlyStop is reserved for a verification that ends before all cases ran, by an e-process: a
+	// test that stays valid whenever it is looked at. Nothing writes it yet, and a pass that has
+	// it does not count.
+	EarlyStop json.RawMessage `json:"earlyStop,omitempty"`
+}
+
+// MaxCaseFigures is the size in bytes of the largest file of per-case figures.
+const MaxCaseFigures = 4 << 20
+
+// CaseFigures name the file of per-case figures that is stored with a report. Format:
+// docs/reference/format-evidence.md.
+type CaseFigures struct {
+	Digest DigestSet `json:"digest,omitempty"` // of the file; absent if all was left out
+	Size   int64     `json:"size,omitempty"`   // bytes
+	// LeftOut says what is not in the file because it would be larger than [MaxCaseFigures].
+	LeftOut string `json:"leftOut,omitempty"`
+}
+
+// NameCaseFigures names a file, which is nil if all was left out.
+func NameCaseFigures(data []byte, leftOut string) *CaseFigures {
+	if len(data) == 0 {
+		return &CaseFigures{LeftOut: leftOut}
+	}
+	return &CaseFigures{Digest: NewDigestSet(digest.FromBytes(data)), Size: int64(len(data)), LeftOut: leftOut}
+}
+
+// CheckFile compares a file with the digest and size in the report. Errors: CodeDigest if they differ;
+// CodeInvalid if the report names no file.
+func (c *CaseFigures) CheckFile(data []byte) error {
+	switch {
+	case c == nil || len(c.Digest) == 0:
+		return registry.Errorf(registry.CodeInvalid, "the report names no file of per-case figures")
+	case int64(len(data)) != c.Size:
+		return registry.Errorf(registry.CodeDigest, "the per-case figures have %d bytes, and the report names a file of %d", len(data), c.Size)
+	case !c.Digest.Names(digest.FromBytes(data)):
+		return registry.Errorf(registry.CodeDigest, "the per-case figures are %s, and the report names %s", digest.FromBytes(data), c.Digest.SHA256())
+	}
+	return nil
+}
+
+// CheckFigures checks that a file is the one that the report in a statement names. Errors: CodeInvalid
+// if it is no parity report or names no file; CodeDigest if it names another one.
+func (s Statement) CheckFigures(data []byte) error {
+	var report ParityReport
+	if s.PredicateType != PredicateParity {
+		return registry.Errorf(registry.CodeInvalid, "a statement of type %.100q has no per-case figures: want %s", s.PredicateType, PredicateParity)
+	}
+	if err := registry.DecodeSigned(s.Predicate, &report); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "parity report: %w", err)
+	}
+	return report.CaseFigures.CheckFile(data)
+}
+
+// PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in
+// its place and in a process of its own.
+type PlainLoad struct {
+	Cases   int     `json:"cases"` // that were run, or tried: spread over the set
+	Verdict Verdict `json:"verdict"`
+	Message string  `json:"message,omitempty"` // why it did not pass
+	// Drawn are the numbers of the cases on which it failed, ascending. Later verifications of the engine run them again.
+	Drawn []int `json:"drawn,omitempty"`
+}
+
+// ProviderShare is the share of one ONNX Runtime execution provider in one run of an engine.
+type ProviderShare struct {
+	// Options are those that the engine requests of the provider. It was run with them.
+	Options map[string]string `json:"options,omitempty"`
+	Name    string            `json:"name"`   // "CPUExecutionProvider"
+	Nodes   int               `json:"nodes"`  // graph nodes as the runtime partitioned them; a fused part is one
+	TimeNS  int64             `json:"timeNs"` // spent in them, nanoseconds
+}
+
+// CasesRun says which cases a report is about.
+type CasesRun struct {
+	Digest DigestSet `json:"digest"` // of the cases manifest
+	Golden DigestSet `json:"golden"` // of the golden manifest
+	Count  int       `json:"count"`
+	Ran    int       `json:"ran"`
+	// Earlier is how many of the cases were run by an earlier, interrupted verification on the
+	// same kind of machine, at most three days before.
+	Earlier  int    `json:"earlier,omitempty"`
+	Origin   string `json:"origin"`
+	Labelled bool   `json:"labelled"`
+}
+
+// OutputFigures compares one output of an engine with the reference over all cases.
+// Formulae: package validators/tensor.
+type OutputFigures struct {
+	DType     string  `json:"dtype"`
+	Kind      string  `json:"kind,omitempty"` // what the values mean
+	Few       bool    `json:"few,omitempty"`  // a case has under 4 values, of which limits ask how many cases are close
+	MaxAbs    Figure  `json:"maxAbs"`
+	MeanAbs   Figure  `json:"meanAbs"`
+	MaxRel    Figure  `json:"maxRel"`
+	CosineMin Figure  `json:"cosineMin"`
+	SNRdB     Figure  `json:"snrDb"`
+	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent if the output has no rows
+	// Prefix is of tokens: the mean over the cases of the share of rows with the same argmax before the
+	// first row with another one (longest common prefix).
+	Prefix *Figure `json:"prefix,omitempty"`
+	// Spread is the standard deviation of the reference's values; the figures below are relative
+	// to it. They are 0 in reports that were made before there were any.
+	Spread      Figure `json:"spread,omitempty"`
+	SpreadSNRdB Figure `json:"spreadSnrDb,omitempty"`
+	MaxError    Figure `json:"maxError,omitempty"`
+	CaseError   Figure `json:"caseError,omitempty"`
+	Systematic  Figure `json:"systematic,omitempty"`
+	// Fill is the magnitude from which the reference's values are fill values, which figures leave out; 0 without any.
+	Fill Figure `json:"fill,omitempty"`
+	// Others are the figures of the channels, which are indices along the last axis, that are left without those furthest from
+	// the rest. SpreadSNRdB and MaxError are the worse of these and of those of all; absent where none was left out.
+	Others *OtherChannels `json:"others,omitempty"`
+	// CaseErrors counts the cases by their root mean square error relative to the spread, in
+	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
+	CaseErrors []int `json:"caseErrors,omitempty"`
+
+	// Skill is of integers and booleans: 1 - wrong answers / those of an engine that always gives the reference's most frequent
+	// value. Absent where the reference has no other.
+	Skill *Figure `json:"skill,omitempty"`
+
+	// Identical is of floats: how many cases there are, without copies and those that say nothing, if every case has the bits of the
+	// reference model's output; absent if one has not, and if that output is the same in all.
+	Identical int `json:"identical,omitempty"`
+
+	NewNaN int    `json:"newNaN"`
+	NewInf int    `json:"newInf"`
+	Worst  *Worst `json:"worst,omitempty"`
+}
+
+// Figure returns a figure by its name in package figure; NaN for one that the output does not have.
+func (o OutputFigures) Figure(name string) Figure {
+	switch name {
+	case figure.Cosine:
+		return o.CosineMin
+	case figure.SNR:
+		return o.SpreadSNRdB
+	case figure.MaxAbs:
+		return o.MaxAbs
+	case figure.MaxError:
+		return o.MaxError
+	case figure.CaseError:
+		return o.CaseError
+	case figure.Systematic:
+		return o.Systematic
+	case figure.Skill:
+		if o.Skill != nil {
+			return *o.Skill
+		}
+	}
+	return Figure(math.NaN())
+}
+
+// OtherChannels are figures of some channels of an output, relative to their own spread.
+type OtherChannels struct {
+	Without  int    `json:"without"` // channels that were left out
+	SNRdB    Figure `json:"snrDb"`
+	MaxError Figure `json:"maxError"`
+}
+
+// Worst is the element that differs most.
+type Worst struct {
+	Case      int     `json:"case"`
+	Index     []int64 `json:"index"`
+	Reference Figure  `json:"reference"`
+	Engine    Figure  `json:"engine"`
+}
+
+// Accuracy is a metric against labels, of the reference and of the engine.
+type Accuracy struct {
+	Metric    string `json:"metric"` // "top1", "f1_macro", "rmse", ...
+	Reference Figure `json:"reference"`
+	Engine    Figure `json:"engine"`
+	// Drop is reference - engine; for an error, of which less is better (mae, rmse, perplexity), it
+	// is the part of the reference's by which the engine's is larger.
+	Drop Figure `json:"drop"`
+	// Lost and Won count the answers that only the reference has right, and only the engine. A
+	// case with several answers counts by their shares.
+	Lost  Figure `json:"lost,omitempty"`
+	Won   Figure `json:"won,omitempty"`
+	Right Figure `json:"right,omitempty"` // answers that the engine has right, likewise
+	Cases int    `json:"cases,omitempty"` // with answers
+	Count int    `json:"count"`           // answers
+	// Program is the program of the user that gave each case its score, where the metric is one.
+	Program registry.Digest `json:"program,omitempty"`
+	// Seed is that of the bootstrap, for a metric that is no share of cases. Such metrics have no
+	// counts.
+	Seed uint64 `json:"seed,omitempty"`
+}
+
+// SliceAccuracy is the accuracy on the cases that have one value in a column.
+type SliceAccuracy struct {
+	By       string   `json:"by"`    // the tensor of the cases that says the slice of each
+	Value    string   `json:"value"` // in decimal
+	Accuracy Accuracy `json:"accuracy"`
+	// Low and High are the one-sided bounds of the engine's figure, at the confidence of the report.
+	Low  Figure `json:"low"`
+	High Figure `json:"high"`
+}
+
+// Destination is the environment that a release goes to next, and the release that it has at one
+// time; without a Release it has none.
+type Destination struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release,omitempty"`
+	// Engine is the one of Release that the engine of the report would replace; absent if it has
+	// none for the machine, or this very one.
+	Engine DigestSet `json:"engine,omitempty"`
+}
+
+// CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.
+type CurrentAccuracy struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release"`
+	Engine      DigestSet `json:"engine"`
+	// Accuracy has as reference the engine that would be replaced.
+	Accuracy Accuracy `json:"accuracy"`
+}
+
+// PerformanceReport is the predicate https://mlpromote.dev/performance/v1: the duration of
+// single runs of the engine on the node. Its subject is the engine.
+type PerformanceReport struct {
+	ReportHead
+	Latency
+	Warmup           int      `json:"warmup"`                     // runs before the first sample
+	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+	// Apart is true if engines and reference ran in separate processes, in turns, because they
+	// were too large to be in memory together.
+	Apart bool `json:"apart,omitempty"`
+	// Ratio compares with the engine that would be replaced; absent if the limits do not ask or
+	// there was none.
+	Ratio *LatencyRatio `json:"ratio,omitempty"`
+	// BudgetNs is what the timed runs of an engine were to take at most, and TookNs what measuring
+	// the latency of all engines took, comparisons included.
+	BudgetNs int64    `json:"budgetNs,omitempty"`
+	TookNs   int64    `json:"tookNs,omitempty"`
+	Fitness  *Fitness `json:"fitness,omitempty"` // of the machine
+}
+
+// Latency summarizes samples of single runs. Quantiles are nearest-rank.
+type Latency struct {
+	Batch     int64   `json:"batch"`
+	P50Ns     int64   `json:"p50Ns"`
+	P90Ns     int64   `json:"p90Ns"`
+	P99Ns     int64   `json:"p99Ns"`
+	PerSecond float64 `json:"perSecond"` // cases per second: batch over mean time
+	Samples   int     `json:"samples"`
+	// Bounds are those of the quantiles; absent if no run was timed.
+	Bounds *LatencyBounds `json:"bounds,omitempty"`
+}
