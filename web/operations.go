@@ -197,7 +197,7 @@ func (s *site) damage(d storage.Damage) damage {
 	return damage{digestOf(d.Digest), registry.PlainText(string(d.Kind) + ": " + d.Detail), s.when(d.Found), registry.PlainText(strings.Join(names, ", "))}
 }
 
-func (s *site) replica(r api.Replica, now time.Time) replica {
+func (s *site) replica(r storage.Replica, now time.Time) replica {
 	view := replica{
 		Name: registry.PlainText(r.Name), Host: registry.PlainText(r.Host), Version: registry.PlainText(r.Version), State: stateOf(classGood, "serves"),
 		Configuration: stateOf(classWait, registry.PlainText(string(r.Configuration))), Started: s.when(r.Started), Seen: s.when(r.Seen),

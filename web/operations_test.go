@@ -26,17 +26,17 @@ func looked() api.Operations {
 	builder.Statements, builder.Last = 7, now
 	return api.Operations{
 		At: now, Version: "1.2.3",
-		Content: &api.ContentUse{
+		Content: &storage.ContentUse{
 			At: now, Storage: "directory", Repositories: 3, Manifests: 12, Blobs: 5, Bytes: 3 << 20, Marked: 2,
-			Largest: []api.RepositoryUse{{Repository: "staging/vision/digits", Bytes: 2 << 20}}},
+			Largest: []storage.RepositoryUse{{Repository: "staging/vision/digits", Bytes: 2 << 20}}},
 		Damaged: []storage.Damage{{
 			Digest: registry.Digest("sha256:" + strings.Repeat("1", 64)), Kind: storage.DamageMissing, Detail: "no <file>", Found: now,
 			Releases: []storage.AffectedRelease{{Environment: "prod", Model: "vision/digits", Tags: []string{"1.0.0"}}}}},
 		DamagedCount: 1,
-		Collection:   &api.CollectionRun{Ended: now, Manifests: 4, Blobs: 3, Bytes: 1 << 10, Skipped: []string{"prod/a: damaged"}},
-		Moves:        []api.PendingMove{{Environment: "prod", Model: "vision/digits", From: "staging", Begun: now}},
+		Collection:   &storage.CollectionRun{Ended: now, Manifests: 4, Blobs: 3, Bytes: 1 << 10, Skipped: []string{"prod/a: damaged"}},
+		Moves:        []storage.PendingMove{{Environment: "prod", Model: "vision/digits", From: "staging", Begun: now}},
 		Uploads:      2,
-		Replicas: []api.Replica{
+		Replicas: []storage.Replica{
 			{Name: "one", Host: "pod-1", Version: "1.2.3", Started: now, Seen: now, Configuration: history.ConfigurationAgreed, CollectEvery: time.Hour},
 			{Name: "two", Host: "pod-2", Seen: now.Add(-time.Hour), Configuration: history.ConfigurationDiffers}},
 		Keys: []api.KeyUse{builder, {Name: "identity https://id.example.com ana", Roles: []evidence.Role{evidence.RoleApprover}, State: evidence.KeyRevoked}},

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
@@ -17,90 +16,23 @@ type Operations struct {
 	At      time.Time `json:"at"` // by the clock of the catalog
 	Version string    `json:"version"`
 	// Content is what is stored; nil until it was counted once.
-	Content *ContentUse `json:"content,omitempty"`
+	Content *storage.ContentUse `json:"content,omitempty"`
 	// Damaged is content that cannot be served, the first [MaxOperationsList]; DamagedCount counts all.
 	Damaged      []storage.Damage   `json:"damaged"`
 	DamagedCount int                `json:"damagedCount"`
 	Scrub        storage.ScrubState `json:"scrub"`
 	// Collection is the last garbage collection of any replica; nil if none is known.
-	Collection *CollectionRun `json:"collection,omitempty"`
+	Collection *storage.CollectionRun `json:"collection,omitempty"`
 	// Moves are promotions and rollbacks that began and have not ended, and Uploads counts blobs that are being pushed.
-	Moves    []PendingMove `json:"moves"`
-	Uploads  int           `json:"uploads"`
-	Replicas []Replica     `json:"replicas"`
-	Keys     []KeyUse      `json:"keys"`
-	Webhooks []WebhookUse  `json:"webhooks"`
+	Moves    []storage.PendingMove `json:"moves"`
+	Uploads  int                   `json:"uploads"`
+	Replicas []storage.Replica     `json:"replicas"`
+	Keys     []KeyUse              `json:"keys"`
+	Webhooks []WebhookUse          `json:"webhooks"`
 }
 
 // MaxOperationsList is how many items each list of [Operations] has at most.
 const MaxOperationsList = 200
-
-// ContentUse is what repositories hold, as it was counted at one time.
-type ContentUse struct {
-	At           time.Time `json:"at"`
-	Storage      string    `json:"storage"` // "directory", or that of the bucket
-	Repositories int       `json:"repositories"`
-	Manifests    int       `json:"manifests"` // each digest once
-	Blobs        int       `json:"blobs"`     // likewise
-	Bytes        int64     `json:"bytes"`     // likewise
-	Marked       int       `json:"marked"`    // records that garbage collection will delete unless they are used again
-	// Largest are the repositories that hold most, the largest first.
-	Largest []RepositoryUse `json:"largest"`
-}
-
-// RepositoryUse is what one repository holds. Others can hold the same bytes.
-type RepositoryUse struct {
-	Repository string `json:"repository"`
-	Bytes      int64  `json:"bytes"`
-}
-
-// CollectionRun is a garbage collection that ended.
-type CollectionRun struct {
-	Ended     time.Time `json:"ended"`
-	TookNs    int64     `json:"tookNs"`
-	Marked    int       `json:"marked"`
-	Unmarked  int       `json:"unmarked"`
-	Manifests int       `json:"manifests"` // deleted
-	Members   int       `json:"members"`   // blobs taken out of repositories
-	Blobs     int       `json:"blobs"`     // deleted
-	Bytes     int64     `json:"bytes"`     // of them
-	// Skipped are repositories that it did not touch, with the reason.
-	Skipped []string `json:"skipped,omitempty"`
-	Failed  bool     `json:"failed,omitempty"` // the log of the replica says why
-}
-
-// PendingMove is an [history.Intent] as clients see it.
-type PendingMove struct {
-	Environment string          `json:"environment"`
-	Model       string          `json:"model"`
-	From        string          `json:"from,omitempty"` // equal to Environment for a rollback
-	Release     registry.Digest `json:"release"`
-	Begun       time.Time       `json:"begun"`
-}
-
-// Replica is a process that serves a catalog. It says this of itself about once a minute.
-type Replica struct {
-	Name          string                     `json:"name"`
-	Host          string                     `json:"host"` // name of its machine
-	Version       string                     `json:"version"`
-	Started       time.Time                  `json:"started"`
-	Seen          time.Time                  `json:"seen"` // by the clock of the catalog
-	Configuration history.ConfigurationState `json:"configuration"`
-	// CollectEvery and ScrubEvery are the intervals of its settings; 0: it does not.
-	CollectEvery time.Duration  `json:"collectEveryNs"`
-	ScrubEvery   time.Duration  `json:"scrubEveryNs"`
-	Collection   *CollectionRun `json:"collection,omitempty"` // its last one
-	Stopped      bool           `json:"stopped,omitempty"`    // it ended, as it was asked to
-}
-
-// Replicas are the replicas of a catalog, by name.
-type Replicas = registry.Table[Replica]
-
-// SilentAfter is how long after it was last seen a replica that did not stop counts as lost.
-const SilentAfter = 3 * time.Minute
-
-// Lost reports whether the replica ended without saying so.
-func (r Replica) Lost(now time.Time) bool { return !r.Stopped && now.Sub(r.Seen) > SilentAfter }
 
 // KeyUse is a key or identity of the trust list: what it may do, and what it did.
 type KeyUse struct {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // fresh is how long a count of content is used.
@@ -34,7 +34,7 @@ func (g *Gatherer) Count(ctx context.Context) error {
 	due, after := g.content == nil || now.Sub(g.content.At) >= fresh, g.counted
 	g.mu.Unlock()
 
-	var content *api.ContentUse
+	var content *storage.ContentUse
 	if due {
 		content, err = g.count(ctx, now)
 	}
@@ -50,19 +50,19 @@ func (g *Gatherer) Count(ctx context.Context) error {
 }
 
 // count reads the records of all repositories.
-func (g *Gatherer) count(ctx context.Context, now time.Time) (*api.ContentUse, error) {
+func (g *Gatherer) count(ctx context.Context, now time.Time) (*storage.ContentUse, error) {
 	repositories, err := g.Store.Repositories(ctx)
 	if err != nil {
 		return nil, err
 	}
-	use := &api.ContentUse{At: now.UTC(), Storage: g.Storage, Repositories: len(repositories), Largest: []api.RepositoryUse{}}
+	use := &storage.ContentUse{At: now.UTC(), Storage: g.Storage, Repositories: len(repositories), Largest: []storage.RepositoryUse{}}
 	seen := make(map[registry.Digest]bool)
 	for _, repository := range repositories {
 		records, err := g.Store.Records(ctx, repository)
 		if err != nil {
 			return nil, err
 		}
-		here := api.RepositoryUse{Repository: repository}
+		here := storage.RepositoryUse{Repository: repository}
 		for _, r := range records {
 			here.Bytes += r.Size
 			if !r.Marked.IsZero() {
@@ -80,7 +80,7 @@ func (g *Gatherer) count(ctx context.Context, now time.Time) (*api.ContentUse, e
 		}
 		use.Largest = append(use.Largest, here)
 	}
-	slices.SortStableFunc(use.Largest, func(a, b api.RepositoryUse) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(use.Largest, func(a, b storage.RepositoryUse) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	use.Largest = slices.Clone(use.Largest[:min(len(use.Largest), largest)])
 	return use, nil
 }

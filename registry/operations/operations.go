@@ -24,7 +24,7 @@ type Config struct {
 	Uploads    func(ctx context.Context, idle time.Duration) iter.Seq2[storage.UploadState, error] // of [storage.UploadStates]
 	Damages    storage.Damages
 	Scrubs     storage.ScrubStates
-	Replicas   api.Replicas
+	Replicas   storage.Replicas
 	Webhooks   storage.Webhooks
 	Deliveries storage.Deliveries
 	History    func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
@@ -37,7 +37,7 @@ type Config struct {
 type Gatherer struct {
 	Config
 	mu      sync.Mutex
-	content *api.ContentUse
+	content *storage.ContentUse
 	failure error // of the last count
 	running bool
 	signed  map[string]signed // by signer
@@ -59,7 +59,7 @@ func (g *Gatherer) Gather(ctx context.Context) (api.Operations, error) {
 	if err != nil {
 		return api.Operations{}, err
 	}
-	o := api.Operations{At: now.UTC(), Version: g.Version, Damaged: []storage.Damage{}, Moves: []api.PendingMove{}, Webhooks: []api.WebhookUse{}}
+	o := api.Operations{At: now.UTC(), Version: g.Version, Damaged: []storage.Damage{}, Moves: []storage.PendingMove{}, Webhooks: []api.WebhookUse{}}
 	for _, step := range []func(context.Context, *api.Operations) error{g.stored, g.waiting, g.replicas, g.keys, g.webhooks} {
 		if err := step(ctx, &o); err != nil {
 			return api.Operations{}, err
@@ -105,7 +105,7 @@ func (g *Gatherer) waiting(ctx context.Context, o *api.Operations) error {
 		return err
 	}
 	for _, i := range pending[:min(len(pending), api.MaxOperationsList)] {
-		o.Moves = append(o.Moves, api.PendingMove(i))
+		o.Moves = append(o.Moves, storage.PendingMove(i))
 	}
 	for _, err := range g.Uploads(ctx, 0) {
 		if err != nil {
@@ -122,7 +122,7 @@ func (g *Gatherer) replicas(ctx context.Context, o *api.Operations) error {
 	if err != nil {
 		return err
 	}
-	o.Replicas = make([]api.Replica, 0, len(found))
+	o.Replicas = make([]storage.Replica, 0, len(found))
 	for _, r := range found {
 		o.Replicas = append(o.Replicas, r.Document)
 		if run := r.Document.Collection; run != nil && (o.Collection == nil || run.Ended.After(o.Collection.Ended)) {

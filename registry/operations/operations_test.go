@@ -31,7 +31,7 @@ func setup() *world {
 	w := &world{DB: mem.New(), now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
 	w.Config = operations.Config{
 		Version: "1.2.3", Storage: "directory", Store: w.DB, Intents: w.DB, Uploads: w.StaleUploads, Damages: mem.NewTable[storage.Damage](),
-		Scrubs: mem.NewTable[storage.ScrubState](), Replicas: mem.NewTable[api.Replica](), Webhooks: mem.NewTable[storage.Webhook](),
+		Scrubs: mem.NewTable[storage.ScrubState](), Replicas: mem.NewTable[storage.Replica](), Webhooks: mem.NewTable[storage.Webhook](),
 		Deliveries: mem.NewTable[storage.Delivery](), History: w.DB.History, Clock: w,
 		Trust: func(context.Context) (policy.Environments, map[string]string, error) {
 			es := registrytest.Chain()
@@ -91,7 +91,7 @@ func TestContentIsCountedOnce(t *testing.T) {
 	if c.Bytes != 150 || c.Blobs != 2 || c.Manifests != 0 || c.Repositories != 2 {
 		t.Errorf("got %+v, want 150 bytes in 2 blobs of 2 repositories", c)
 	}
-	if len(c.Largest) != 2 || c.Largest[0] != (api.RepositoryUse{Repository: "staging/a", Bytes: 150}) {
+	if len(c.Largest) != 2 || c.Largest[0] != (storage.RepositoryUse{Repository: "staging/a", Bytes: 150}) {
 		t.Errorf("the largest are %v, want staging/a with 150 bytes first", c.Largest)
 	}
 	add("staging/b", 3, 7)
@@ -134,8 +134,8 @@ func TestWhatWaits(t *testing.T) {
 	put(t, w.Webhooks, "two", storage.Webhook{URL: "https://example.com/two"})
 	put(t, w.Deliveries, "two", storage.Delivery{Delivered: 2, Attempts: 3, LastError: "refused", Suspended: w.now})
 	put(t, w.Damages, "sha256:1", storage.Damage{Kind: storage.DamageMissing})
-	put(t, w.Replicas, "a", api.Replica{Collection: &api.CollectionRun{Ended: w.now, Blobs: 7}})
-	put(t, w.Replicas, "b", api.Replica{Collection: &api.CollectionRun{Ended: w.now.Add(-time.Hour), Blobs: 1}})
+	put(t, w.Replicas, "a", storage.Replica{Collection: &storage.CollectionRun{Ended: w.now, Blobs: 7}})
+	put(t, w.Replicas, "b", storage.Replica{Collection: &storage.CollectionRun{Ended: w.now.Add(-time.Hour), Blobs: 1}})
 	if err := w.Begin(t.Context(), history.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: "sha256:1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +156,11 @@ func TestWhatWaits(t *testing.T) {
 func TestPresence(t *testing.T) {
 	t.Parallel()
 	w := setup()
-	put(t, w.Replicas, "old", api.Replica{Seen: w.now.Add(-48 * time.Hour)})
-	put(t, w.Replicas, "a", api.Replica{Seen: w.now, Collection: &api.CollectionRun{Blobs: 3}})
+	put(t, w.Replicas, "old", storage.Replica{Seen: w.now.Add(-48 * time.Hour)})
+	put(t, w.Replicas, "a", storage.Replica{Seen: w.now, Collection: &storage.CollectionRun{Blobs: 3}})
 	p := &operations.Presence{
 		Name: "a", Replicas: w.Replicas, Clock: w, Every: time.Hour, Fault: func(err error) { t.Error(err) },
-		Describe: func() api.Replica { return api.Replica{Host: "here", Version: "1"} },
+		Describe: func() storage.Replica { return storage.Replica{Host: "here", Version: "1"} },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -182,7 +182,7 @@ func TestPresence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.Collected(api.CollectionRun{Blobs: 4})
+	p.Collected(storage.CollectionRun{Blobs: 4})
 	cancel()
 	<-ended
 	r, err := w.Replicas.Get(t.Context(), "a")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -16,20 +15,20 @@ const forgetAfter = 24 * time.Hour
 // Presence says of a replica that it is there, until it ends. All fields are required.
 type Presence struct {
 	Name     string // of the document, unique among replicas
-	Replicas api.Replicas
+	Replicas storage.Replicas
 	Clock    storage.CatalogClock
 	// Describe returns what the replica says of itself; Name, Started, Seen, Collection and Stopped are set here.
-	Describe func() api.Replica
+	Describe func() storage.Replica
 	Every    time.Duration
 	Fault    func(err error) // gets what went wrong
 
 	mu         sync.Mutex
 	started    time.Time
-	collection *api.CollectionRun
+	collection *storage.CollectionRun
 }
 
 // Collected remembers a garbage collection that ended.
-func (p *Presence) Collected(run api.CollectionRun) {
+func (p *Presence) Collected(run storage.CollectionRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.collection = &run

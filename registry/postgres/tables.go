@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -32,7 +31,7 @@ func (db *DB) Damages() storage.Damages { return catalog.Damages(documents{db}) 
 func (db *DB) ScrubStates() storage.ScrubStates { return catalog.ScrubStates(documents{db}) }
 
 // Replicas is the table of replicas.
-func (db *DB) Replicas() api.Replicas { return catalog.Replicas(documents{db}) }
+func (db *DB) Replicas() storage.Replicas { return catalog.Replicas(documents{db}) }
 
 // ReplicaMarks is the table of the marks of replicas.
 func (db *DB) ReplicaMarks() storage.ReplicaMarks { return catalog.ReplicaMarks(documents{db}) }

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
@@ -84,7 +83,7 @@ func Damages(d Documents) storage.Damages { return table[storage.Damage]{d, dama
 func ScrubStates(d Documents) storage.ScrubStates { return table[storage.ScrubState]{d, scrubKind} }
 
 // Replicas is the table of replicas.
-func Replicas(d Documents) api.Replicas { return table[api.Replica]{d, replicaKind} }
+func Replicas(d Documents) storage.Replicas { return table[storage.Replica]{d, replicaKind} }
 
 // ReplicaMarks is the table of the marks of replicas.
 func ReplicaMarks(d Documents) storage.ReplicaMarks {

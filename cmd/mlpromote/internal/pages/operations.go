@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/operations"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 const (
@@ -30,7 +31,7 @@ type OperationsConfig struct {
 	// InForce returns what the service works by now.
 	InForce func() *wiring.Instance
 	// Describe returns what the replica says of itself, without Host and Version.
-	Describe func() api.Replica
+	Describe func() storage.Replica
 	Logger   *slog.Logger
 }
 
@@ -43,9 +44,9 @@ type Operations struct {
 
 // NewOperations returns the operations of a replica.
 func NewOperations(c OperationsConfig) *Operations {
-	storage := "directory"
+	stored := "directory"
 	if c.Bucket {
-		storage = "bucket"
+		stored = "bucket"
 	}
 	name := c.Holder
 	if c.Alone {
@@ -57,7 +58,7 @@ func NewOperations(c OperationsConfig) *Operations {
 	}
 	o := &Operations{logger: c.Logger}
 	o.gatherer = operations.New(operations.Config{
-		Version: c.Version, Storage: storage, Store: c.DB, Intents: c.DB, Uploads: c.DB.StaleUploads, Damages: c.DB.Damages(), Scrubs: c.DB.ScrubStates(),
+		Version: c.Version, Storage: stored, Store: c.DB, Intents: c.DB, Uploads: c.DB.StaleUploads, Damages: c.DB.Damages(), Scrubs: c.DB.ScrubStates(),
 		Replicas: c.DB.Replicas(), Webhooks: c.DB.Webhooks(), Deliveries: c.DB.Deliveries(), History: c.DB.History, Clock: c.DB,
 		Trust: func(ctx context.Context) (policy.Environments, map[string]string, error) {
 			i := c.InForce()
@@ -67,7 +68,7 @@ func NewOperations(c OperationsConfig) *Operations {
 	})
 	o.presence = &operations.Presence{
 		Name: name, Replicas: c.DB.Replicas(), Clock: c.DB, Every: presenceInterval,
-		Describe: func() api.Replica {
+		Describe: func() storage.Replica {
 			r := c.Describe()
 			r.Host, r.Version = registry.PlainText(host), c.Version
 			return r
@@ -81,7 +82,7 @@ func NewOperations(c OperationsConfig) *Operations {
 func (o *Operations) Run(ctx context.Context) { o.presence.Run(ctx) }
 
 // Collected remembers a garbage collection that ended.
-func (o *Operations) Collected(run api.CollectionRun) { o.presence.Collected(run) }
+func (o *Operations) Collected(run storage.CollectionRun) { o.presence.Collected(run) }
 
 // Answer returns what administrators look after. A count of a large registry goes on after the question was given up,
 // and the next question has it.

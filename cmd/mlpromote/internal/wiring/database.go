@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/history"
@@ -48,7 +47,7 @@ type Database interface {
 	Checkpoints() trust.Checkpoints
 	Damages() storage.Damages
 	ScrubStates() storage.ScrubStates
-	Replicas() api.Replicas
+	Replicas() storage.Replicas
 	ReplicaMarks() storage.ReplicaMarks
 	RestrictionBundles() storage.RestrictionBundles
 	TrustBundles() storage.TrustBundles
