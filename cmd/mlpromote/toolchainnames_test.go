@@ -18,18 +18,18 @@ import (
 // namesToolchains are the places, by the beginnings of their paths, whose code may have the name of a toolchain, and why.
 func namesToolchains() map[string]string {
 	return map[string]string{
-		"pipeline/toolchain/drivers/known.go":   "the rows",
-		"pipeline/toolchain/ort/":               "the driver of ONNX Runtime in Go",
-		"registry/toolchains/":                  "the table that is generated from the rows, and the name of the toolchain for reference models",
-		"pipeline/spec/sources.go":              "formats of sources, which have the names of their frameworks",
-		"pipeline/spec/check.go":                "a name that people write in place of a format",
-		"pipeline/spec/quantize.go":             "tools of variants, which a spec names with their methods",
-		"validators/format/":                    "kinds of files, which have the names of their frameworks",
-		"registry/defaults/":                    "what container images of vendors have",
-		"registry/server/openapi_operations.go": "examples",
-		"registry/registrytest/":                "tests",
-		"cmd/mlpromote/internal/programtest/":   "tests",
-		"tools/toolchainstable/":                "models to measure, with the toolchains for them",
+		"pipeline/toolchain/drivers/known.go": "the rows",
+		"pipeline/toolchain/ort/":             "the driver of ONNX Runtime in Go",
+		"registry/toolchains/":                "the table that is generated from the rows, and the name of the toolchain for reference models",
+		"pipeline/spec/sources.go":            "formats of sources, which have the names of their frameworks",
+		"pipeline/spec/check.go":              "a name that people write in place of a format",
+		"pipeline/spec/quantize.go":           "tools of variants, which a spec names with their methods",
+		"validators/format/":                  "kinds of files, which have the names of their frameworks",
+		"registry/defaults/":                  "what container images of vendors have",
+		"registry/api/examples.go":            "examples",
+		"registry/registrytest/":              "tests",
+		"cmd/mlpromote/internal/programtest/": "tests",
+		"tools/toolchainstable/":              "models to measure, with the toolchains for them",
 	}
 }
 

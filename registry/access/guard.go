@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Guard wraps a registry and checks the permissions of the context's principal on every call, as the row of the operation
-// says. Lists leave out what the principal may not read.
+// Guard wraps a registry and checks the permissions of the context's principal on every call, by the row of the operation.
+// Lists leave out entries that the principal may not read.
 func Guard(inner api.Interface) api.Interface {
 	return api.Wrap(inner, func(ctx context.Context, c api.Call) error {
 		p, err := principal(ctx)

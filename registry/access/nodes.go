@@ -7,8 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// GuardNodes lets callers report nodes, and see reports, where they may read the model: who may pull an engine may
-// say that it has it. Each report names its caller, and replaces only reports of the same one.
+// GuardNodes lets callers report nodes, and see reports, of models that they may read: a caller that may pull an engine may
+// report it. Each report names its caller, and replaces only reports of the same one.
 func GuardNodes(inner storage.NodeReporter) storage.NodeReporter { return guardedNodes{inner} }
 
 type guardedNodes struct{ inner storage.NodeReporter }

@@ -1,6 +1,6 @@
 // Package figure is the table of the figures by which engines are judged: the name of each in
 // documents, messages and pages, how a limit bounds it, and the default limits. Package tensor
-// measures those of outputs, package accuracy those of labelled cases.
+// measures the figures of outputs, package accuracy the figures of labelled cases.
 package figure
 
 import (
@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Unit is what the values of a figure count.
+// Unit is the unit of a figure's values.
 type Unit int
 
 // The units.
@@ -19,7 +19,7 @@ const (
 	Decibels             // a ratio of squares
 )
 
-// Subject is what a figure is measured of.
+// Subject is the object of a measurement.
 type Subject int
 
 // The subjects.
@@ -36,11 +36,11 @@ type Scope int
 const (
 	None       Scope = iota // no output has one; a ceiling holds for all outputs of numbers
 	Numbers                 // outputs of numbers
-	Channels                // outputs of numbers whose last axis can be channels: all but masks
-	Ranks                   // outputs of numbers whose largest value in a row is the answer
-	Embeddings              // vectors whose direction counts
+	Channels                // outputs of numbers with a last axis that can be channels: all but masks
+	Ranks                   // outputs of numbers; the largest value in a row is the answer
+	Embeddings              // vectors; their direction counts
 	FewValues               // outputs of numbers, not of Ranks, with under 4 values in a case
-	Classes                 // outputs whose values are answers: classes, labels, booleans
+	Classes                 // outputs of answers: classes, labels, booleans
 )
 
 // Row is one figure.
@@ -49,7 +49,7 @@ type Row struct {
 	Key    string // in mlpromote.yaml and environments.yaml
 	Word   string // in tables and on pages
 	Phrase string // in messages; empty: the name
-	// Counts is, for a share, what the cases that are not missed have.
+	// Counts describes, for a share, the cases that are not missed.
 	Counts  string
 	Doc     string // description in the schema of mlpromote.yaml
 	Subject Subject
@@ -63,21 +63,21 @@ type Row struct {
 	Overall bool
 	// Whole is a figure that some of the cases cannot decide.
 	Whole bool
-	// ZeroIsNone is set where a limit of 0 asks for nothing.
+	// ZeroIsNone is set if a limit of 0 asks for nothing.
 	ZeroIsNone bool
 	Scope      Scope
 	// Defaults are the default limits by precision; a precision without one has no default.
 	Defaults map[string]float64
 	// Usual is, for a share, the part of the cases in which engines without a fault differ, by
-	// precision. UsualPart is that as a part of what the limit allows.
+	// precision. UsualPart is the same as a part of the limit.
 	Usual     map[string]float64
 	UsualPart float64
-	// Channels multiplies the default limit of outputs whose channels have spreads of their own, by
+	// Channels multiplies the default limit of outputs if channels have spreads of their own, by
 	// precision: the channels of an output that is quantized share one grid. Without one it is 1.
 	Channels map[string]float64
 	// State is added to the default limit of an output that the next run takes as an input, since its errors add up.
 	State float64
-	// Few is the figure whose default limit holds in place of this one's for an output of few
+	// Few is a figure. Its default limit replaces the one of this figure for an output of few
 	// values: there the error of a case is the error of an element.
 	Few string
 }

@@ -7,9 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-// Readiness lists what a release is proven to be, with the proof, and what is missing. It decides nothing: only
-// [policy.Policy.Check] does, and what the policy of the destination says is beside each item that it asks for. It depends
-// only on its argument.
+// Readiness lists the proofs of a release and the missing ones. It decides nothing: only [policy.Policy.Check] does. Each item that
+// the policy of the destination asks for has the decision about it. The list depends only on the argument.
 func Readiness(in ReadinessInput) []ReadinessItem {
 	cs, _ := evidence.Count(in.Release, in.Claims)
 	c := checklist{in: in, cs: cs}

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-// ReadinessState says how far an item of a checklist is. The zero ReadinessState is not known.
+// ReadinessState is the state of an item of a checklist. The zero ReadinessState is not known.
 type ReadinessState string
 
 // The states of an item.
@@ -24,20 +24,20 @@ const (
 
 // ReadinessItem is a line of the checklist of a release.
 type ReadinessItem struct {
-	Name    string            `json:"name"`    // one of [ReadinessNames]
+	Name    string            `json:"name"`    // in [ReadinessNames]
 	Subject string            `json:"subject"` // "release", or the label of an engine
 	State   ReadinessState    `json:"state"`
-	Detail  string            `json:"detail"`          // what was found, or what is missing
+	Detail  string            `json:"detail"`          // the proof, or the lack of it
 	Proof   []registry.Digest `json:"proof,omitempty"` // bundles of evidence, or manifests
-	// Command supplies what is missing; empty if nothing is, or if no command alone does.
+	// Command supplies the missing proof; empty if there is one, or if no command alone does.
 	Command string `json:"command,omitempty"`
 	// Asked are the requirements of the destination's policy that are about it; empty if the policy does not ask.
 	Asked []string `json:"asked,omitempty"`
-	// Refused is what the policy says against it; empty if it does not ask, or is content.
+	// Refused is the reason why the policy refuses it; empty if it does not ask, or is content.
 	Refused string `json:"refused,omitempty"`
 }
 
-// ReadinessInput is what a checklist is made of.
+// ReadinessInput has the facts for a checklist.
 type ReadinessInput struct {
 	Release artifact.Release
 	Ref     string // of the release, for commands
@@ -46,10 +46,10 @@ type ReadinessInput struct {
 	Source, Destination string
 	Claims              []evidence.Claim
 	Decision            *policy.Decision // of the destination's policy; nil if it is not known
-	// Head is what the destination has now, and Earlier are the releases that it had before, newest first.
+	// Head is the present release of the destination, and Earlier are the releases that it had before, newest first.
 	Head    registry.Digest
 	Earlier []registry.Digest
-	// Named says whether classes or features have names; nil if the interface was not read.
+	// Named is true if classes or features have names; nil if the interface was not read.
 	Named *bool
 }
 
@@ -239,7 +239,7 @@ func (c *checklist) rollback() {
 	c.add(item)
 }
 
-// ReadinessNames are the names of all items: those of a release, and then those of each engine.
+// ReadinessNames are the names of all items: first of the release, then of each engine.
 func ReadinessNames() []string {
 	return []string{policy.ReadyBuiltOnce, policy.ReadySignature, policy.ReadyCrossCheck, policy.ReadyOrigin, policy.ReadyLabels, policy.ReadyUnrestricted, policy.ReadyApprovals, policy.ReadyCoverage,
 		policy.ReadyRollback,

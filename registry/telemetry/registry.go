@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-// Registry counts and traces the operations whose rows say so.
+// Registry counts calls, and traces operations with Traced in their rows.
 func (t *Telemetry) Registry(inner api.Interface) api.Interface {
 	counters := map[string]*prometheus.CounterVec{
 		api.Resolve.Name: t.resolves, api.Attach.Name: t.attachments, api.Attest.Name: t.attachments, api.Rollback.Name: t.rollbacks,

@@ -18,9 +18,9 @@ type Toolchain struct {
 	Engines bool
 	// Accelerators is true if it compiles for GPUs or other devices, too.
 	Accelerators bool
-	// Shares is the toolchain whose install it uses; empty for an install of its own.
+	// Shares is the toolchain with the install that it uses; empty for an install of its own.
 	Shares string
-	// AsIs are the formats of sources whose files are its engines, byte for byte, as package spec names them.
+	// AsIs are the formats of sources that are its engines, byte for byte, as package spec names them.
 	AsIs []string
 	// Triton is true if Triton has a backend of this name for its engines.
 	Triton bool
@@ -28,7 +28,7 @@ type Toolchain struct {
 	Options map[string]Setting
 }
 
-// Setting is what a load option may be set to: one of the words, or a number of the range. The zero Setting takes any value.
+// Setting has the values that a load option may have: a word of the list, or a number of the range. The zero Setting takes any value.
 type Setting struct {
 	Words    []string
 	Min, Max int    // both 0 for no numbers
@@ -47,7 +47,7 @@ func (s Setting) Takes(value string) bool {
 	return err == nil && s.Max > 0 && n >= s.Min && n <= s.Max && strconv.Itoa(n) == value
 }
 
-// Find returns a toolchain by name. ok is false for a name without a driver, such as one of a manifest.
+// Find returns a toolchain by name. ok is false for a name without a driver, such as a manifest's.
 func Find(name string) (t Toolchain, ok bool) {
 	all := All()
 	at := slices.IndexFunc(all, func(t Toolchain) bool { return t.Name == name })
@@ -68,7 +68,7 @@ func Names(holds func(Toolchain) bool) []string {
 	return names
 }
 
-// AsIs returns the toolchain whose engines are files of a source format, byte for byte; empty for none.
+// AsIs returns the toolchain with engines that are files of a source format, byte for byte; empty for none.
 func AsIs(format string) string {
 	for _, t := range All() {
 		if slices.Contains(t.AsIs, format) {

@@ -15,8 +15,8 @@ import (
 // model's folder, with at least as many bytes as m reads from it.
 //
 // A location that is absolute, contains ".." or a backslash, leads through a symbolic link, or
-// is not a regular file gives [registry.CodeUnsafe]: a runtime would read files as weights that
-// the model's author may not read. A file that is missing or too short gives
+// is not a regular file is refused with [registry.CodeUnsafe]: a runtime would read files as weights that
+// the model's author may not read. A file that is missing or too short is refused with
 // [registry.CodeInvalid]. dir itself and the folders above it may be links.
 func CheckExternalData(dir string, m *Model) error {
 	if len(m.ExternalData) == 0 {

@@ -1,4 +1,4 @@
-// Package diagnosis has the verbs that say why an engine differs from its reference model.
+// Package diagnosis has the verbs that explain why an engine differs from its reference model.
 package diagnosis
 
 import (

@@ -8,13 +8,13 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 )
 
-// Commands returns the commands that say why an engine differs from its reference.
+// Commands returns the commands that explain why an engine differs from its reference.
 func Commands(a *program.App) []*cobra.Command {
 	v := Verbs{a}
 	return []*cobra.Command{v.Bisect(), v.Replay(), v.Profile(), v.Readiness()}
 }
 
-// Documents are the types of what the verbs print with --output json.
+// Documents returns the types that each command prints with --output json.
 func Documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
 		"bisect":    {reflect.TypeFor[bisected]()},

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/diagnose"
 )
 
-// Profile says where the time of an engine goes.
+// Profile shows where the time of an engine goes.
 func (v Verbs) Profile() *cobra.Command {
 	var own toolchains.Replacements
 	var environment, engine string

@@ -21,7 +21,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Readiness lists what is proven of a release, and what is missing.
+// Readiness lists the proofs of a release, and the missing ones.
 func (v Verbs) Readiness() *cobra.Command {
 	var environment, to string
 	c := &cobra.Command{

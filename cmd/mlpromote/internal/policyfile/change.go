@@ -42,8 +42,8 @@ func readPublicKey(path string) (pem []byte, id string, err error) {
 type Change struct {
 	Path       string // of the file
 	Missing    bool   // there is no such file yet
-	Data       []byte // its bytes, or those of the default
-	New        []byte // what it will be
+	Data       []byte // its bytes, or the default
+	New        []byte // its next bytes
 	Was, Is    config.Snapshot
 	files      config.Files
 	unlockFile func()
@@ -52,7 +52,7 @@ type Change struct {
 }
 
 // Begin reads environments.yaml, or the default, for a change. Until it ends, no other
-// command changes the file. Errors: CodeConflict while another command changes it; those of
+// command changes the file. Errors: CodeConflict while another command changes it; others as of
 // [config.Files.Read].
 func Begin(l wiring.Location) (*Change, error) {
 	c := &Change{Path: filepath.Join(l.PolicyFolder(), environments.File), files: Files(l)}
@@ -117,7 +117,7 @@ func (c *Change) removeEmpty() error {
 	return nil
 }
 
-// Propose sets the new bytes, and reads what they say. Errors: those of [config.Files.Read].
+// Propose sets the new bytes and parses them. Errors: as of [config.Files.Read].
 func (c *Change) Propose(data []byte) (err error) {
 	if c.temp == nil {
 		if c.temp, err = tempdir.New("policy"); err != nil {

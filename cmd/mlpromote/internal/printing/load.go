@@ -24,7 +24,7 @@ func Load(label string, load *artifact.LoadProfile) string {
 }
 
 // Options writes options as name=value, in order; none as "-". Lists and maps are JSON, so
-// that it is seen where a name in them ends.
+// that a reader sees the end of each name in them.
 func Options(o map[string]any) string {
 	if len(o) == 0 {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Names says what classes and features are called.
+// Names describes the names of classes and features.
 func Names(all []inspection.Names) string {
 	text := ""
 	for _, n := range all {

@@ -18,7 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// App is one run of the program: where it reads and writes, and its global flags.
+// App is one run of the program: its streams and global flags.
 type App struct {
 	UI      *ui.UI
 	Getenv  func(string) string
@@ -33,10 +33,10 @@ type App struct {
 	TakeOver  bool   // --take-over of restore
 	Output    command.Output
 
-	Subject string // what the verb is about, for its error; empty: its first argument
+	Subject string // subject of the verb's errors; empty: its first argument
 }
 
-// At says where the registry is that the flags name.
+// At is the location of the registry that the flags name.
 func (a *App) At() wiring.Location {
 	return wiring.Location{
 		Data: a.Data, PolicyDir: a.PolicyDir, Keys: a.Keys, Registry: a.Registry, Database: a.Database, Storage: a.Storage, TLSCA: a.TLSCA,
@@ -118,7 +118,7 @@ func (a *App) With(ctx context.Context, f func(*wiring.Instance) error) error {
 	return a.At().With(ctx, f)
 }
 
-// Toolchains says where toolchains are.
+// Toolchains returns the folders of toolchains.
 func (a *App) Toolchains() toolchains.Config {
 	return toolchains.Config{Manifests: a.manifests, Private: []string{a.Data, a.At().KeyDir()}, Getenv: a.Getenv, UI: a.UI}
 }

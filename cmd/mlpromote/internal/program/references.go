@@ -33,11 +33,11 @@ func (a *App) ModelOrReference(i *wiring.Instance, verb, environment string, arg
 	return a.Reference(i, []string{environment + "/" + args[0]})
 }
 
-// lastBuildFile remembers the last build in a working directory. It lies where the
-// data directory is by default, whatever --data says.
+// lastBuildFile remembers the last build in a working directory. It is in the
+// default data directory, also if --data names another.
 const lastBuildFile = "last-build"
 
-// RememberBuild remembers a build as the last one of the working directory.
+// RememberBuild remembers a build as the last in the working directory.
 func RememberBuild(ref registry.Ref) error {
 	if err := os.MkdirAll(connect.DefaultData, 0o700); err != nil {
 		return err
@@ -48,8 +48,8 @@ func RememberBuild(ref registry.Ref) error {
 	return os.WriteFile(filepath.Join(connect.DefaultData, lastBuildFile), []byte(ref.String()+"\n"), 0o600)
 }
 
-// Reference returns the ref that the user gave, or that of the last build in this folder. Its
-// host must be that of the registry in use, or of the environment.
+// Reference returns the ref that the user gave, or else the last build in this folder. Its
+// host must name the registry in use, or the environment.
 func (a *App) Reference(i *wiring.Instance, args []string) (registry.Ref, error) {
 	text, err := named(args)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *App) Reference(i *wiring.Instance, args []string) (registry.Ref, error)
 	return i.WithoutHost(ref)
 }
 
-// ReferenceIn is reference, where a model without an environment is one of the environment.
+// ReferenceIn is Reference; a model without an environment is looked up in the named one.
 func (a *App) ReferenceIn(i *wiring.Instance, environment string, args []string) (registry.Ref, error) {
 	if len(args) == 1 {
 		first, _, _ := strings.Cut(args[0], "/")

@@ -1,4 +1,4 @@
-// Package proving has the verbs that prove engines, and show what was proven: verify, inspect, report.
+// Package proving has the verbs that prove engines and show the proofs: verify, inspect, report.
 package proving
 
 import (
@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 )
 
-// Commands returns the commands that prove engines and show what was proven.
+// Commands returns the commands that prove engines and show the proofs.
 func Commands(a *program.App) []*cobra.Command {
 	return []*cobra.Command{
 		verifyCommand(a), inspectCommand(a), reportCommand(a),

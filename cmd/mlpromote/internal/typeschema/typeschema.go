@@ -21,11 +21,11 @@ type Object = map[string]any
 // The zero values of the other fields change nothing.
 type Writer struct {
 	Defs Object
-	// Types are the schemas of types that encode themselves, or whose values are limited.
+	// Types are the schemas of types that encode themselves or have limited values.
 	Types map[reflect.Type]Object
-	// Fields are what holds of single fields beside their type, by "package.Type.key".
+	// Fields are rules on single fields in addition to their type, by "package.Type.key".
 	Fields map[string]Object
-	// Unprefixed are the paths of packages whose types have names without a package.
+	// Unprefixed are the paths of packages. Names of their types have no package.
 	Unprefixed []string
 	// Open schemas allow keys that the type does not have.
 	Open bool
@@ -36,7 +36,7 @@ func Ref(name string) Object {
 	return Object{"$ref": "#/$defs/" + strings.ReplaceAll(name, " ", "%20")}
 }
 
-// Of gives the schema of a type.
+// Of returns the schema of a type.
 func (w Writer) Of(t reflect.Type) Object {
 	if schema, ok := w.special(t); ok {
 		return schema
@@ -113,7 +113,7 @@ func (w Writer) object(t reflect.Type) Object {
 	return schema
 }
 
-// Properties are those of a struct, with those of embedded ones, and which of them are always there.
+// Properties returns the properties of a struct and of the structs in it, and the names that are always present.
 func (w Writer) Properties(t reflect.Type) (properties Object, required []string) {
 	properties, required = make(Object), []string{}
 	always := make(map[string]bool)
