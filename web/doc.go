@@ -1,7 +1,7 @@
 // Package web serves the pages of the registry service for people: the releases in each environment, who
 // promoted them, and unmet requirements.
 //
-// Pages read only what the context's principal may read, because they ask a [registry.Interface] that checks
+// Pages read only what the context's principal may read, because they ask a [api.Interface] that checks
 // permissions, as [mlpromote.dev/mlpromote/registry/access.Guard] does. They hold no rules: statements about a
 // release come from the registry's decisions, claims and events. Each page links the same facts as JSON.
 //

@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
-// What a client can ask beside what a registry.Interface has, over a network.
+// What a client can ask beside what a api.Interface has, over a network.
 func TestClientAsksTheRest(t *testing.T) {
 	t.Parallel()
 	r := overNetwork(t, onDisk(t))

@@ -52,7 +52,7 @@ type Metadata struct {
 	InvocationID string    `json:"invocationId,omitempty"`
 	StartedOn    time.Time `json:"startedOn"`
 	FinishedOn   time.Time `json:"finishedOn"`
-	// The name is registry.ReproducibleField.
+	// The name is evidence.ReproducibleField.
 	Reproducible evidence.Reproducibility `json:"mlpromote_reproducible,omitempty"`
 }
 

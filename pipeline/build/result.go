@@ -30,13 +30,13 @@ type Result struct {
 	Elapsed          time.Duration    `json:"elapsedNs"`
 }
 
-// Options say how a build is done. The zero BuildOptions make what is not there.
+// Options say how a build is done. The zero Options build all that is missing.
 type Options struct {
 	// CheckReproducible does every step twice, in two processes, and says in the provenance
 	// how it came out; the drivers must remember nothing. It makes a release that is there.
 	CheckReproducible bool
 	// KeepGoing makes the release of the engines that could be made. What could not is in
-	// BuildResult.Failed, and is the error beside the result. Without it nothing is stored.
+	// Result.Failed, and is the error beside the result. Without it nothing is stored.
 	KeepGoing bool
 	// Targets are the names of the targets whose engines are made; empty: all. Then what was made is
 	// stored as a part of a release, which [Assemble] puts together.

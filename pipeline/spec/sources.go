@@ -154,7 +154,7 @@ func (c *Cases) DecodeYAML(n *strictyaml.Node) {
 	n.DecodeEither(&c.Path, (*plain)(c))
 }
 
-// Origin says where the cases come from: registry.OriginRecorded or OriginGenerated.
+// Origin says where the cases come from: artifact.OriginRecorded or OriginGenerated.
 func (c Cases) Origin() string {
 	if c.Generate > 0 {
 		return artifact.OriginGenerated

@@ -14,7 +14,7 @@ type Job struct {
 	Inputs  []Input
 	Options map[string]any // depend on verb and driver; JSON values
 	// Machine names the class of CPU for steps that compute floats, and so is part of their
-	// key: registry.Node.Kind and the features that change arithmetic. Empty for steps whose
+	// key: artifact.Node.Kind and the features that change arithmetic. Empty for steps whose
 	// result is the same on every machine.
 	Machine string
 	Run     *RunOptions // for VerbRun, else nil

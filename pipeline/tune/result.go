@@ -127,7 +127,7 @@ func (r Result) Write(s *spec.Spec, text []byte) ([]byte, error) {
 }
 
 // WriteFile puts the chosen variant into the file of the spec, which keeps its mode. Errors: those of
-// [TuneResult.Write].
+// [Result.Write].
 func (r Result) WriteFile(s *spec.Spec, file string) error {
 	return spec.Rewrite(file, func(text []byte) ([]byte, error) { return r.Write(s, text) })
 }

@@ -73,7 +73,7 @@ type Previewer interface {
 type Restricter interface {
 	// Restrict puts a signed restriction list in force, and returns it. An approver of the whole
 	// environment must have signed it, and it must follow the list in force
-	// ([evidence.RestrictionList.CheckNext]). The list that is in force is accepted again. Errors: CodeTrust
+	// ([restriction.CheckNext]). The list that is in force is accepted again. Errors: CodeTrust
 	// if the signature does not count, or the list is for another environment; CodeConflict if
 	// another list is in force than the one that it follows.
 	Restrict(ctx context.Context, environment string, bundle []byte) (restriction.SignedRestrictions, error)
@@ -238,7 +238,7 @@ type PromoteRequest struct {
 	DryRun bool   `json:"dryRun,omitempty"` // decide, but change nothing
 	// BreakGlass skips unmet requirements where approvers agreed to that.
 	BreakGlass bool `json:"breakGlass,omitempty"`
-	// Downgrade replaces a newer version. Without it that is refused: [Writer.Rollback] goes back.
+	// Downgrade replaces a newer version. Without it that is refused: [Operator.Rollback] goes back.
 	Downgrade bool `json:"downgrade,omitempty"`
 	// Reason is why, in the words of the caller; it stays in the history. It may be empty.
 	Reason string `json:"reason,omitempty"`

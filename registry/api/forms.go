@@ -228,7 +228,7 @@ type Quarantine struct {
 // Claims is the answer to GET evidence.
 type Claims struct {
 	Claims       []evidence.Claim   `json:"claims"`
-	Ignored      []evidence.Ignored `json:"ignored"`      // the first registry.MaxIgnored
+	Ignored      []evidence.Ignored `json:"ignored"`      // the first evidence.MaxIgnored
 	IgnoredCount int                `json:"ignoredCount"` // number of all ignored pieces
 }
 

@@ -1,4 +1,4 @@
-// Package client implements registry.Interface with the REST API of a service. It reads
+// Package client implements api.Interface with the REST API of a service. It reads
 // releases from the same service's OCI endpoint and verifies the digest of every byte.
 package client
 
@@ -24,7 +24,7 @@ type Config struct {
 	Backoff time.Duration
 }
 
-// Client implements registry.Interface. It is safe for concurrent use.
+// Client implements api.Interface. It is safe for concurrent use.
 type Client struct {
 	api.Interface // calls of the rows of registry/api
 

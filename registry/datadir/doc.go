@@ -7,6 +7,6 @@
 //	restoring             a restore is running or did not finish
 //
 // Content in a directory and in a bucket is marked in the same way, with a
-// [registry.ContentMark]. A catalog, its directory and its content each name the other two.
+// [storage.ContentMark]. A catalog, its directory and its content each name the other two.
 // [Ownership] lets only the catalog that owns content change it.
 package datadir

@@ -1,5 +1,5 @@
 // Package distribution serves the OCI distribution 1.1 protocol, /v2/, from the storage ports
-// of the registry: bytes in [registry.Blobs], names in [registry.RepositoryRecords].
+// of the registry: bytes in [storage.Blobs], names in [storage.RepositoryRecords].
 //
 // It parses a path from the right into endpoint and repository, because a repository can be
 // named "a/blobs". A table has the required permission and the handler of each endpoint and

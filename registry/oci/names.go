@@ -103,5 +103,5 @@ func shapeOf(role artifact.PartKind) (shape, bool) {
 // model reports whether the shape is a ModelPack manifest.
 func (s shape) model() bool { return s.artifactType == typeModel }
 
-// set reports whether the shape's config is a registry.CaseSet.
+// set reports whether the shape's config is a artifact.CaseSet.
 func (s shape) set() bool { return s.config != "" && !s.model() }

@@ -1,4 +1,4 @@
-// Package server serves the REST API of a registry.Interface, for registry/client and for other
+// Package server serves the REST API of a api.Interface, for registry/client and for other
 // HTTP clients.
 package server
 

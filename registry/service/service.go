@@ -53,7 +53,7 @@ type Config struct {
 	Now          storage.Clock // nil means time.Now
 }
 
-// Service implements registry.Interface with its ports. It is safe for concurrent use.
+// Service implements api.Interface with its ports. It is safe for concurrent use.
 type Service struct{ Config }
 
 var _ api.Interface = (*Service)(nil)

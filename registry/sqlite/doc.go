@@ -1,5 +1,5 @@
 // Package sqlite stores names, heads and history in one SQLite file. It is the default
-// implementation of every database port, such as [registry.RepositoryRecords] and [registry.Catalog].
+// implementation of every database port, such as [storage.RepositoryRecords] and [storage.Catalog].
 //
 // The file is in WAL mode with synchronous=FULL, so that the result of a method survives a
 // power failure. The states of uploads are an exception: they do not wait for the disk. Writers

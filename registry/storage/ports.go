@@ -223,7 +223,7 @@ type Intents interface {
 	// End deletes the intent of a destination and model if it is for that release. Call it after
 	// the work that follows the move of the head. It succeeds if there is no such intent.
 	End(ctx context.Context, environment, model string, release registry.Digest) error
-	// Abandon deletes an intent that [Pending] returned, unless it has begun again since then or
+	// Abandon deletes an intent that [Intents.Pending] returned, unless it has begun again since then or
 	// its head is at its release. It succeeds if there is no such intent.
 	Abandon(ctx context.Context, i history.Intent) error
 }

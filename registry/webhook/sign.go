@@ -24,7 +24,7 @@ type Payload struct {
 
 // DamagePayload is the body of a delivery about damaged content.
 type DamagePayload struct {
-	Type      history.EventKind `json:"type"`      // registry.EventDamage
+	Type      history.EventKind `json:"type"`      // history.EventDamage
 	Timestamp time.Time         `json:"timestamp"` // when the first was found
 	Data      []storage.Damage  `json:"data"`
 }

@@ -29,10 +29,17 @@ type pkg struct {
 	Module                    struct{ Path, Dir string }
 }
 
-// alsoTestedBy names packages whose contract is a suite in registry/registrytest that another package runs, with a real
-// database: its tests count beside those of the package itself.
+// alsoTestedBy names, for a package, another one with tests of it: a suite of registry/registrytest that runs with a real
+// database, or tests of several packages together. These tests count too.
 func alsoTestedBy() map[string]string {
-	return map[string]string{"registry/internal/catalog": "registry/sqlite"}
+	return map[string]string{
+		"registry/internal/catalog": "registry/sqlite",
+		"registry/api":              "registry/policy", "registry/artifact": "registry/policy", "registry/evidence": "registry/policy",
+		"registry/readiness": "registry/policy", "registry/restriction": "registry/policy", "registry/storage": "registry/policy",
+		"registry/trust": "registry/policy",
+		"pipeline/build": "pipeline", "pipeline/diagnose": "pipeline", "pipeline/draft": "pipeline", "pipeline/goldenset": "pipeline",
+		"pipeline/ingest": "pipeline", "pipeline/run": "pipeline", "pipeline/tune": "pipeline", "pipeline/verify": "pipeline",
+	}
 }
 
 // suite is the tests of one package.

@@ -1,5 +1,5 @@
 // Package catalog has what all databases of a catalog have in common: the rules of
-// [registry.Catalog] and of the ports beside it, such as how an event is chained, when a head
+// [storage.Catalog] and of the ports beside it, such as how an event is chained, when a head
 // may move and what an idempotency key gets, and what the rows mean. A database only reads and
 // writes rows.
 package catalog

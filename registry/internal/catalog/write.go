@@ -12,7 +12,7 @@ import (
 type Writer interface {
 	PartWriter
 	SetHead(ctx context.Context, h history.Head) error
-	// PutManifest records a manifest as [registry.Records] says.
+	// PutManifest records a manifest as [storage.RepositoryRecords] says.
 	PutManifest(ctx context.Context, repository string, m storage.Manifest) error
 	MoveTag(ctx context.Context, t storage.TagMove) error
 	// EndIntent deletes the intent for a release. It succeeds if there is none.
