@@ -19,4 +19,5 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func Utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// UTC returns a time as RFC 3339 has it, in UTC and in whole seconds: "2026-11-27T10:00:00Z".
+func UTC(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -113,6 +113,8 @@ func ValidTag(tag string) bool {
 	return tag != "" && len(tag) <= maxTagLength
 }
 
+// IsHost reports whether the first component of a ref names a registry, as opposed to a part of the model's name:
+// whether it has a '.' or a port, or is localhost.
 func IsHost(component string) bool {
 	return component == "localhost" || strings.ContainsAny(component, ".:")
 }

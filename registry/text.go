@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 )
 
+// SortedKeys returns the keys of a map in byte order. It is empty, not nil, for a map without keys.
 func SortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -188,9 +188,9 @@ func (j *judgement) drop(name, other string, limit float64, a *evidence.Accuracy
 	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %.2f %%, %s is %.2f %%: a drop of %.2f points in %s", a.Metric,
 		100*a.Engine, other, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
-	switch {
-	case check.Verdict == evidence.VerdictPass:
-	case check.Verdict == evidence.VerdictFail:
+	switch check.Verdict {
+	case evidence.VerdictPass:
+	case evidence.VerdictFail:
 		j.fail(evidence.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
 			Message: fmt.Sprintf("%s, with %s confidence at least %.2f; the limit is %.2f", said, share(j.confidence), 100*low, 100*limit)})
 	default:

@@ -109,9 +109,9 @@ func (j *judgement) relative(limit float64, a *evidence.Accuracy) {
 	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(float64(check.Value)), registry.Count(a.Cases, "case"))
 	reason := evidence.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
-	switch {
-	case check.Verdict == evidence.VerdictPass:
-	case check.Verdict == evidence.VerdictFail:
+	switch check.Verdict {
+	case evidence.VerdictPass:
+	case evidence.VerdictFail:
 		reason.Code = ReasonAccuracy
 		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s; the limit is %s", said, share(j.confidence), share(high), share(limit))
 		j.fail(reason)

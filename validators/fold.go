@@ -55,13 +55,3 @@ func (f Findings) Verdict() (evidence.Verdict, []evidence.Reason) {
 	f.Fold(&head)
 	return head.Verdict, head.Reasons
 }
-
-// openFirst makes a failure undecided where anything else is: so version 1 of the limits judged.
-func (f Findings) openFirst() Findings {
-	open := slices.ContainsFunc(f, func(found Finding) bool { return found.Verdict == evidence.VerdictUndecided })
-	if !open {
-		return f
-	}
-	_, reasons := f.Verdict()
-	return Undecided(reasons...)
-}

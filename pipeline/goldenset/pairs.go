@@ -61,6 +61,7 @@ func (p Pairs) GoldenRow(name string, number int) (tensor.Tensor, error) {
 	return ReadRow(p.Golden.Files[i].Path, name, row)
 }
 
+// ReadRow reads one row of a tensor in a file.
 func ReadRow(path, name string, row int64) (tensor.Tensor, error) {
 	f, err := tensor.Open(path, tensor.Limits{})
 	if err != nil {

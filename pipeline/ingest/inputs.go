@@ -225,6 +225,7 @@ func assetInputs(files specFiles, assets []spec.Path, model []toolchain.Input) (
 // roleAsset is that of assets, which no step reads.
 const roleAsset = "asset"
 
+// AssetFiles returns the assets as files of a release.
 func (in Inputs) AssetFiles() []storage.PartFile {
 	files := run.InputFiles(in.Assets)
 	for i := range files {

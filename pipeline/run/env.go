@@ -127,6 +127,7 @@ func (r Reporter) StepIn(ctx context.Context, name string) (context.Context, fun
 	return ctx, running.End
 }
 
+// Report returns what reports steps to the progress of the environment.
 func (env *Env) Report() Reporter { return Reporter{env.Progress, env.Time} }
 
 // Step reports the start of work and returns what reports its end.
@@ -134,6 +135,7 @@ func (env *Env) Step(name string) func(note string, err error, details ...string
 	return env.Report().Step(name)
 }
 
+// UseKey opens the key of a role that may sign for a model in an environment. It does nothing if the keys are open already.
 func (env *Env) UseKey(ctx context.Context, role evidence.Role, environment, model string) error {
 	if env.OpenKey == nil {
 		return nil
@@ -150,6 +152,7 @@ func (env *Env) UseBuilderKey(ctx context.Context, model string) error {
 	return env.UseKey(ctx, evidence.RoleBuilder, environments.First().Name, model)
 }
 
+// Time returns the current time by the clock of the environment.
 func (env *Env) Time() time.Time {
 	if env.Now != nil {
 		return env.Now()

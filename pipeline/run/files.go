@@ -28,6 +28,7 @@ func BytesFile(name string, d registry.Digest, data []byte) storage.PartFile {
 	}
 }
 
+// DiskFile is a file of a folder, opened again by its path.
 func DiskFile(name, path string, d registry.Digest, size int64) storage.PartFile {
 	return storage.PartFile{
 		File: artifact.File{Path: name, Digest: d, Size: size},
@@ -57,6 +58,7 @@ func InputFile(in toolchain.Input) storage.PartFile {
 	}
 }
 
+// InputFiles is [InputFile] of each input, in order.
 func InputFiles(inputs []toolchain.Input) []storage.PartFile {
 	files := make([]storage.PartFile, len(inputs))
 	for i, in := range inputs {
@@ -65,6 +67,7 @@ func InputFiles(inputs []toolchain.Input) []storage.PartFile {
 	return files
 }
 
+// OutputFiles is [SettledFile] of each output, in order.
 func OutputFiles(outputs []toolchain.OutputFile) []storage.PartFile {
 	files := make([]storage.PartFile, len(outputs))
 	for i, out := range outputs {
@@ -73,6 +76,7 @@ func OutputFiles(outputs []toolchain.OutputFile) []storage.PartFile {
 	return files
 }
 
+// ShardFiles is [SettledFile] of each output, in order, under the names of the shards of the set. There are as many.
 func ShardFiles(set artifact.CaseSet, outputs []toolchain.OutputFile) []storage.PartFile {
 	files := make([]storage.PartFile, len(outputs))
 	for i, out := range outputs {

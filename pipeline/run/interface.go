@@ -78,6 +78,8 @@ func InterfaceOf(m *format.Model) (validators.Interface, error) {
 	return iface, WayOut(m, err)
 }
 
+// TensorInfos returns the inputs or outputs of a model; what is "input" or "output". Errors: a type or shape that no
+// engine is given.
 func TensorInfos(what string, values []format.Value) ([]validators.TensorInfo, error) {
 	var infos []validators.TensorInfo
 	for _, v := range values {

@@ -27,6 +27,8 @@ type scored struct {
 	fault  error
 }
 
+// NewScorer returns a scorer of outputs for the cases. The program is nil if the metric needs none; the golden set has
+// the shards that outputs are divided into.
 func NewScorer(env *Env, program *toolchain.Input, cases, golden Material) *Scorer {
 	return &Scorer{env, program, cases, golden.Set.Shards, make(map[string]scored)}
 }

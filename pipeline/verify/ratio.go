@@ -67,7 +67,7 @@ func compareLatency(ctx context.Context, v Session, c run.Candidate, outputs Run
 }
 
 // block times an engine in a process of its own.
-func block(ctx context.Context, v Session, c run.Candidate, inputs []toolchain.Input, rounds int, dir string) ([]int64, error) {
+func block(ctx context.Context, c run.Candidate, inputs []toolchain.Input, rounds int, dir string) ([]int64, error) {
 	run := c.Tool.Run(toolchain.RunOptions{Rounds: rounds, Warmup: ratioWarmup})
 	run.Job.Inputs = append(run.Job.Inputs, inputs...)
 	run.AddCandidate(c)

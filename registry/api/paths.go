@@ -1,4 +1,3 @@
-// Package wire has the paths and headers of the REST API, and its problems. registry/api has its operations.
 package api
 
 import (

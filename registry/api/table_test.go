@@ -36,7 +36,7 @@ func TestRows(t *testing.T) {
 		if !slices.Contains(storage.Permissions(), row.Permission) {
 			t.Errorf("%s has the permission %q, which there is not", row.Name, row.Permission)
 		}
-		if row.Method == "GET" && row.Kind == api.Changes {
+		if row.Method == http.MethodGet && row.Kind == api.Changes {
 			t.Errorf("%s is a GET and changes something", row.Name)
 		}
 	}

@@ -1,8 +1,8 @@
 package artifact
 
 import (
-	_ "crypto/sha256"
-	_ "crypto/sha512"
+	_ "crypto/sha256" // digests may name it
+	_ "crypto/sha512" // as above
 	"encoding/json"
 	"slices"
 

@@ -60,7 +60,7 @@ func (a Approval) Validate() error {
 		return registry.Errorf(registry.CodeInvalid, "approval: the time of the approval is missing")
 	case !a.ExpiresOn.IsZero() && !a.ExpiresOn.After(a.ApprovedOn):
 		return registry.Errorf(registry.CodeInvalid, "approval: it expires on %s, which is not after %s, when it was given: want a later time",
-			registry.Utc(a.ExpiresOn), registry.Utc(a.ApprovedOn))
+			registry.UTC(a.ExpiresOn), registry.UTC(a.ApprovedOn))
 	case a.Withdrawn && (len(a.Accepts) > 0 || !a.ExpiresOn.IsZero()):
 		return registry.Errorf(registry.CodeInvalid, "approval: one that is withdrawn can neither accept requirements nor have an expiry")
 	case len(a.Accepts) > MaxAccepts:
@@ -134,9 +134,9 @@ func CheckTimes(given, expires, at time.Time) error {
 	switch {
 	case at.IsZero():
 	case registry.ClaimsFuture(given, at):
-		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", registry.Utc(given), registry.Utc(at))
+		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", registry.UTC(given), registry.UTC(at))
 	case !expires.IsZero() && !at.Before(expires):
-		return fmt.Errorf("it expired on %s, and now it is %s", registry.Utc(expires), registry.Utc(at))
+		return fmt.Errorf("it expired on %s, and now it is %s", registry.UTC(expires), registry.UTC(at))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (g GivenApproval) String() string {
 	text := fmt.Sprintf("approval by %s %s", g.By(), g.reason())
 	switch {
 	case g.State == ApprovalStands && !g.ExpiresOn.IsZero():
-		text += fmt.Sprintf(" (until %s)", registry.Utc(g.ExpiresOn))
+		text += fmt.Sprintf(" (until %s)", registry.UTC(g.ExpiresOn))
 	case g.State == ApprovalStands:
 	default:
 		text += " (does not count: " + g.Why() + ")"
@@ -147,7 +147,7 @@ func (g GivenApproval) Why() string {
 	case ApprovalWithdrawn:
 		return g.By() + " took its approval back"
 	case ApprovalExpired:
-		return fmt.Sprintf("that of %s expired on %s", g.By(), registry.Utc(g.ExpiresOn))
+		return fmt.Sprintf("that of %s expired on %s", g.By(), registry.UTC(g.ExpiresOn))
 	case ApprovalByBuilder:
 		if g.Person != nil {
 			return g.By() + " published or signed the build, so it cannot approve"

@@ -46,6 +46,7 @@ func (c Claim) BreakGlass() (b BreakGlass, ok bool) {
 	return b, err == nil
 }
 
+// ReadBreakGlass is [Claim.BreakGlass] with the reason why there is none. Errors: CodeInvalid.
 func (c Claim) ReadBreakGlass() (BreakGlass, error) {
 	if c.Statement.PredicateType != PredicateBreakGlass {
 		return BreakGlass{}, registry.Errorf(registry.CodeInvalid, "predicate type %q, want %q", c.Statement.PredicateType, PredicateBreakGlass)

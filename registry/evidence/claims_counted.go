@@ -13,6 +13,7 @@ import (
 // with the reason. A promotion copies those that count.
 func Accept(r artifact.Release, claims []Claim) ([]Claim, []Ignored) { return Count(r, claims) }
 
+// Count is [Accept] for what judges the claims that count.
 func Count(r artifact.Release, claims []Claim) (Counted, []Ignored) {
 	var out Counted
 	var ignored []Ignored

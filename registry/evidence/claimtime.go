@@ -49,7 +49,7 @@ func (c Claim) windowRefuses() string {
 	case at.IsZero():
 		return fmt.Sprintf("key %s is valid %s, and nothing shows when this was made", c.Signer, c.Window)
 	case !c.Window.Contains(at):
-		return fmt.Sprintf("key %s is valid %s, and this was made on %s (%s)", c.Signer, c.Window, registry.Utc(at), by)
+		return fmt.Sprintf("key %s is valid %s, and this was made on %s (%s)", c.Signer, c.Window, registry.UTC(at), by)
 	}
 	return ""
 }

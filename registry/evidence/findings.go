@@ -91,7 +91,7 @@ func (r Report) stale() string {
 	case r.contradiction() != "":
 		return "it says that it passed, but " + r.contradiction()
 	case !at.IsZero() && registry.ClaimsFuture(r.FinishedOn, at):
-		return fmt.Sprintf("it says that it ended on %s, which is after it was recorded on %s", registry.Utc(r.FinishedOn), registry.Utc(at))
+		return fmt.Sprintf("it says that it ended on %s, which is after it was recorded on %s", registry.UTC(r.FinishedOn), registry.UTC(at))
 	}
 	return ""
 }

@@ -16,6 +16,7 @@ type Skipped struct {
 // Skips begins what [Skipped.String] says.
 const Skips = "break-glass: skips "
 
+// Shown names a release in a message: "release sha256:...", or "no release".
 func Shown(release registry.Digest) string {
 	if release == "" {
 		return "no release"

@@ -46,9 +46,9 @@ func (w Window) String() string {
 	case w.IsZero():
 		return ""
 	case w.From.IsZero():
-		return "until " + registry.Utc(w.Until)
+		return "until " + registry.UTC(w.Until)
 	case w.Until.IsZero():
-		return "from " + registry.Utc(w.From)
+		return "from " + registry.UTC(w.From)
 	}
-	return "from " + registry.Utc(w.From) + " until " + registry.Utc(w.Until)
+	return "from " + registry.UTC(w.From) + " until " + registry.UTC(w.Until)
 }

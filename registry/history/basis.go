@@ -88,9 +88,9 @@ func (g DecisionBasis) Moved(now ModelState, since []Event) error {
 func (g DecisionBasis) Holds(at time.Time) error {
 	switch {
 	case at.Before(g.From.Truncate(time.Microsecond)):
-		return basisMoved("this was decided at %s, but now it is %s: the clock was turned back", registry.Utc(g.From), registry.Utc(at))
+		return basisMoved("this was decided at %s, but now it is %s: the clock was turned back", registry.UTC(g.From), registry.UTC(at))
 	case !g.Until.IsZero() && !at.Before(g.Until):
-		return basisMoved("this was decided for the time before %s, and now it is %s", registry.Utc(g.Until), registry.Utc(at))
+		return basisMoved("this was decided for the time before %s, and now it is %s", registry.UTC(g.Until), registry.UTC(at))
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 package oci
 
 import (
-	_ "crypto/sha256"
-	_ "crypto/sha512"
+	_ "crypto/sha256" // digests may name it
+	_ "crypto/sha512" // as above
 	"fmt"
 	"hash"
 	"io"

@@ -144,7 +144,7 @@ type GivenBreakGlass struct {
 
 // String describes the approval in a line: who, for what, why, and whether it counts.
 func (g GivenBreakGlass) String() string {
-	text := fmt.Sprintf("approval by %s %s (until %s)", g.by(), g.Reason(), registry.Utc(g.ExpiresOn))
+	text := fmt.Sprintf("approval by %s %s (until %s)", g.by(), g.Reason(), registry.UTC(g.ExpiresOn))
 	if g.Why != "" {
 		text += " (does not count: " + g.Why + ")"
 	}
@@ -196,7 +196,7 @@ func spentBy(b evidence.BreakGlass, c evidence.Claim, at PromotionContext) strin
 	case at.Head != "" && at.HeadMoved == 0, c.Recorded <= at.HeadMoved:
 		return "the head was moved after it was given"
 	case !at.Now.Before(b.ExpiresOn), !at.Now.Before(c.RecordedAt.Add(evidence.MaxBreakGlass)):
-		return "it expired on " + registry.Utc(registry.Earlier(b.ExpiresOn, c.RecordedAt.Add(evidence.MaxBreakGlass)))
+		return "it expired on " + registry.UTC(registry.Earlier(b.ExpiresOn, c.RecordedAt.Add(evidence.MaxBreakGlass)))
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ func CheckNew(c evidence.Claim) error {
 		return registry.Errorf(registry.CodeTrust, "report: %w", read.Fault)
 	case isReport && read.Passes() && !c.RecordedAt.IsZero() && registry.ClaimsFuture(read.FinishedOn, c.RecordedAt):
 		return registry.WithHint(
-			registry.Errorf(registry.CodeTrust, "report: it says that it passed on %s, but now it is %s", registry.Utc(read.FinishedOn), registry.Utc(c.RecordedAt)),
+			registry.Errorf(registry.CodeTrust, "report: it says that it passed on %s, but now it is %s", registry.UTC(read.FinishedOn), registry.UTC(c.RecordedAt)),
 			"set the clock of the verifier, or of this machine, and verify again")
 	}
 	var err error

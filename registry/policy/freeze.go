@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata"
+	_ "time/tzdata" // zones of freezes, on machines without them
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -76,7 +76,7 @@ func (f Freeze) Validate() error {
 	w := f.Weekly
 	if w == nil {
 		if f.From.IsZero() || !f.Until.After(f.From) {
-			return registry.Errorf(registry.CodeInvalid, "freeze %s: until %s is not after from %s: want a later instant", f.Name, registry.Utc(f.Until), registry.Utc(f.From))
+			return registry.Errorf(registry.CodeInvalid, "freeze %s: until %s is not after from %s: want a later instant", f.Name, registry.UTC(f.Until), registry.UTC(f.From))
 		}
 		return nil
 	}

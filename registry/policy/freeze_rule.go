@@ -40,7 +40,7 @@ func (c PromotionContext) unknownTime() string {
 	case c.Now.IsZero():
 		return "the time of the promotion is not known"
 	case registry.ClaimsFuture(c.Newest, c.Now):
-		return fmt.Sprintf("the clock here says %s, but the newest event of the history is of %s: set the clock", registry.Utc(c.Now), registry.Utc(c.Newest))
+		return fmt.Sprintf("the clock here says %s, but the newest event of the history is of %s: set the clock", registry.UTC(c.Now), registry.UTC(c.Newest))
 	}
 	return ""
 }

@@ -3,8 +3,8 @@ package registrytest
 import (
 	"bytes"
 	"context"
-	_ "crypto/sha256"
-	_ "crypto/sha512"
+	_ "crypto/sha256" // digests may name it
+	_ "crypto/sha512" // as above
 	"errors"
 	"fmt"
 	"io"

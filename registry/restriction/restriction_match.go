@@ -34,6 +34,7 @@ func (rs Restrictions) Match(r artifact.Release, e artifact.Engine, claims []evi
 	return rs.MatchCounted(r, e, counted)
 }
 
+// MatchCounted is [Restrictions.Match] of claims that count.
 func (rs Restrictions) MatchCounted(r artifact.Release, e artifact.Engine, cs evidence.Counted) []RestrictionMatch {
 	var matches []RestrictionMatch
 	if len(rs.List) == 0 {

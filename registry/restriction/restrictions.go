@@ -73,7 +73,7 @@ func CheckNext(l evidence.RestrictionList, current evidence.RestrictionList, bef
 			return registry.Errorf(registry.CodeTrust, "restriction list %d: %s is in force with another reason, time or approver: a list repeats it unchanged", l.Counter, r)
 		case i < 0 && (r.By != signer || !r.IssuedOn.Equal(l.IssuedOn)):
 			return registry.Errorf(registry.CodeTrust, "restriction list %d: %s is new, by %s on %s: want the key and the time of this list, %s and %s",
-				l.Counter, r, r.By, registry.Utc(r.IssuedOn), signer, registry.Utc(l.IssuedOn))
+				l.Counter, r, r.By, registry.UTC(r.IssuedOn), signer, registry.UTC(l.IssuedOn))
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (s SignedRestrictions) Next(resource, reason, by string, now time.Time, add
 		for _, there := range next.Entries {
 			if there.Same(r) {
 				return evidence.RestrictionList{}, registry.Errorf(registry.CodeConflict,
-					"%s is restricted in %s already, since %s: %s", r, s.Environment, registry.Utc(there.IssuedOn), there.Reason)
+					"%s is restricted in %s already, since %s: %s", r, s.Environment, registry.UTC(there.IssuedOn), there.Reason)
 			}
 		}
 		r.Reason, r.By, r.IssuedOn = reason, by, next.IssuedOn

@@ -108,9 +108,6 @@ func served(o api.Any) handler {
 	}
 }
 
-// key identifies a route.
-func (r route) key() string { return r.Method + " " + r.Path }
-
 // validate refuses a route without a permission and an incomplete one.
 func (r route) validate() error {
 	switch {

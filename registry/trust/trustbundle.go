@@ -120,7 +120,7 @@ func (b TrustBundle) validateHead() error {
 	case (b.Version == 1) != (b.Previous == ""):
 		return b.invalid("want the digest of the bundle before, except in the first")
 	case b.IssuedOn.IsZero() || !b.ExpiresOn.After(b.IssuedOn):
-		return b.invalid("it is issued on %s and expires on %s: want a later time", registry.Utc(b.IssuedOn), registry.Utc(b.ExpiresOn))
+		return b.invalid("it is issued on %s and expires on %s: want a later time", registry.UTC(b.IssuedOn), registry.UTC(b.ExpiresOn))
 	case b.ExpiresOn.Sub(b.IssuedOn) > MaxTrustLife:
 		return b.invalid("it is for %s: want at most %s", b.ExpiresOn.Sub(b.IssuedOn), MaxTrustLife)
 	}
@@ -201,7 +201,7 @@ func BundleOf(c evidence.Claim, name string) (TrustBundle, error) {
 	// A thief could claim an earlier time, but not a bundle that lives on after the window.
 	if until := c.Window.Until; !c.Window.Contains(b.IssuedOn) || !until.IsZero() && b.ExpiresOn.After(until) {
 		return TrustBundle{}, registry.Errorf(registry.CodeTrust, "trust bundle %d: it is from %s to %s, and key %s, which signed it, counts %s",
-			b.Version, registry.Utc(b.IssuedOn), registry.Utc(b.ExpiresOn), c.Signer, c.Window)
+			b.Version, registry.UTC(b.IssuedOn), registry.UTC(b.ExpiresOn), c.Signer, c.Window)
 	}
 	if b.Registry != name || !c.Statement.About(b.Environments) {
 		return TrustBundle{}, registry.Errorf(registry.CodeTrust, "trust bundle %d: it is of the registry %s, want %s", b.Version, b.Registry, name)

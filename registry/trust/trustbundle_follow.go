@@ -33,7 +33,7 @@ func (b AcceptedTrust) CheckFollows(before AcceptedTrust) error {
 		return b.refused("the bundle before it is %s, and this machine has accepted %s: the registry signed two, or its history was replaced",
 			b.Previous, before.Digest)
 	case b.IssuedOn.Before(before.IssuedOn):
-		return b.refused("it was issued on %s, before version %d: %s", registry.Utc(b.IssuedOn), before.Version, registry.Utc(before.IssuedOn))
+		return b.refused("it was issued on %s, before version %d: %s", registry.UTC(b.IssuedOn), before.Version, registry.UTC(before.IssuedOn))
 	case b.Checkpoint.Size < before.Checkpoint.Size:
 		return b.refused("its checkpoint has %d events, and that of version %d had %d: the end of the history is gone",
 			b.Checkpoint.Size, before.Version, before.Checkpoint.Size)
@@ -69,11 +69,11 @@ func (b TrustBundle) CheckCurrent(now time.Time) error {
 	switch {
 	case registry.ClaimsFuture(b.IssuedOn, now):
 		return registry.WithHint(registry.Errorf(registry.CodeTrust, "trust bundle %d of %s: it was issued on %s, and here it is %s",
-			b.Version, b.Registry, registry.Utc(b.IssuedOn), registry.Utc(now)),
+			b.Version, b.Registry, registry.UTC(b.IssuedOn), registry.UTC(now)),
 			"set the clock of this machine, or of the publisher")
 	case !now.Before(b.ExpiresOn):
 		return registry.WithHint(registry.Errorf(registry.CodeTrust, "trust bundle %d of %s: it expired on %s, and here it is %s: nothing new is accepted by it",
-			b.Version, b.Registry, registry.Utc(b.ExpiresOn), registry.Utc(now)),
+			b.Version, b.Registry, registry.UTC(b.ExpiresOn), registry.UTC(now)),
 			"have the registry publish the next one: mlpromote trust publish; if it did, this machine does not get it, or its clock is wrong. "+
 				"Engines that run are not affected")
 	}

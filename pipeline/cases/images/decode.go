@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	_ "image/jpeg"
-	_ "image/png"
+	_ "image/jpeg" // image.Decode reads it
+	_ "image/png"  // as above
 	"io"
 	"os"
 	"syscall"

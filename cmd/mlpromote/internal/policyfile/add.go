@@ -1,3 +1,4 @@
+// Package policyfile changes environments.yaml by commands: who is trusted, and in which state a key is.
 package policyfile
 
 import (

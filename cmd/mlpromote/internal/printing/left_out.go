@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
+// LeftOutLabels returns the labels of checks that were left out, each with the code of its reason: "labels (no_labels), ...".
 func LeftOutLabels(left []evidence.LeftOut) string {
 	var all []string
 	for _, l := range left {

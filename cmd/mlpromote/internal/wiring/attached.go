@@ -1,3 +1,4 @@
+// Package wiring opens the data directory or a service, and connects databases, storage, keys and trust.
 package wiring
 
 import (
