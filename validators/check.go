@@ -52,6 +52,9 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 				"output %s has no share of close cases: its channels are more than 16, or another number in each case; per_channel: false takes all values together", name)})
 		case row.Rate:
 			misses, cases := r.Misses(row.Name)
+			if row.Name == figure.Top1 && r.Top1Rows == 0 {
+				misses = math.NaN() // nothing is ranked
+			}
 			j.rate(name, row.Name, limit, misses, cases)
 		default:
 			value, worst := r.Figure(row.Name)

@@ -11,17 +11,20 @@ import (
 func TestRunsAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		model bool
-		load  *artifact.LoadProfile
-		want  bool
+		model   bool
+		process bool // options of the runtime are of the process
+		load    *artifact.LoadProfile
+		want    bool
 	}{
-		"nothing is said":         {false, nil, false},
-		"the model says it":       {true, nil, true},
-		"options of the session":  {false, &artifact.LoadProfile{Runtime: OnnxRuntime, Options: map[string]string{"a": "1"}}, false},
-		"environment variables":   {false, &artifact.LoadProfile{Runtime: OnnxRuntime, Env: map[string]string{"A": "1"}}, true},
-		"the runtime of browsers": {false, &artifact.LoadProfile{Runtime: "onnxruntime-web"}, true},
+		"nothing is said":        {false, true, nil, false},
+		"the model says it":      {true, false, nil, true},
+		"options of the session": {false, false, &artifact.LoadProfile{Options: map[string]string{"a": "1"}}, false},
+		"options of the process": {false, true, &artifact.LoadProfile{Options: map[string]string{"a": "1"}}, true},
+		"environment variables":  {false, false, &artifact.LoadProfile{Env: map[string]string{"A": "1"}}, true},
 	} {
-		got := Candidate{Engine: artifact.Engine{Load: c.load}, Model: Loadable{Alone: c.model}}.alone()
+		with := Candidate{Engine: artifact.Engine{Load: c.load}, Model: Loadable{Alone: c.model}}
+		with.Tool.Profile.LoadsProcess = c.process
+		got := with.alone()
 		if got != c.want {
 			t.Errorf("%s: alone %t, want %t", name, got, c.want)
 		}

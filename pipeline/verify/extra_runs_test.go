@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
@@ -25,6 +27,10 @@ func TestTimeOfExtraRuns(t *testing.T) {
 		got := newExtra(v, c.id, outputs, 2)
 		if want := total + extraLoads*c.load; got.load != c.load || got.total != want || got.left != want || got.parts != 2 {
 			t.Errorf("%s: %v to load, %v in all, %v left; want %v and %v", c.id, got.load, got.total, got.left, c.load, want)
+		}
+		got.left = 0
+		if err := got.do(t.Context(), &run.EngineRun{}, ""); !errors.Is(err, consistency.ErrNoTime) || !got.late {
+			t.Errorf("%s: without time: error %v, late: %t, want %v", c.id, err, got.late, consistency.ErrNoTime)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func compareLatency(ctx context.Context, v Session, c run.Candidate, outputs Run
 	for n := range ratioRepeats {
 		for i, turn := range []run.Candidate{c, was.Candidate, was.Candidate, c} {
 			dir := filepath.Join(v.Scratch, fmt.Sprintf("ratio-%s-%d-%d", c.ID, n, i))
-			block, err := block(ctx, v, turn, inputs, rounds, dir)
+			block, err := block(ctx, turn, inputs, rounds, dir)
 			if ctx.Err() != nil {
 				return compared{}, ctx.Err()
 			}

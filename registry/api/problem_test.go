@@ -20,7 +20,7 @@ import (
 // allCodes reads the codes that there are from their declaration.
 func allCodes(t *testing.T) []registry.Code {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../errors.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../errors.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

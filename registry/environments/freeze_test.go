@@ -21,7 +21,7 @@ func TestFreeze(t *testing.T) {
 		text, want string
 		shape      bool // whether the schema accepts it
 	}{
-		"every week, and once": {withFreeze("["+weekend+", {name: fair, from: 2026-11-27T00:00:00+01:00, until: 2026-11-30T08:00:00Z}]"), "", true},
+		"every week, and once": {withFreeze("[" + weekend + ", {name: fair, from: 2026-11-27T00:00:00+01:00, until: 2026-11-30T08:00:00Z}]"), "", true},
 		"no list": {withFreeze(weekend),
 			"5:33 freeze is a mapping: want a list of windows, such as [{name: weekend, from: Fri 18:00, until: Mon 06:00, zone: Europe/Berlin}]", false},
 		"an empty list": {withFreeze("[]"),
@@ -31,7 +31,7 @@ func TestFreeze(t *testing.T) {
 		"a misspelled key": {withFreeze("[{name: x, from: Fri 18:00, until: Mon 06:00, timezone: UTC}]"),
 			`5:34 freeze x: "Fri 18:00": want an instant such as 2026-12-24T18:00:00+01:00, or with zone a time of a week such as Fri 18:00` +
 				"\n" + `5:79 unknown key "timezone": want name, from, until, zone`, false},
-		"twice": {withFreeze("["+weekend+", "+weekend+"]"), "5:3 environment prod: freeze weekend is defined twice", true},
+		"twice": {withFreeze("[" + weekend + ", " + weekend + "]"), "5:3 environment prod: freeze weekend is defined twice", true},
 		"a week without a zone": {withFreeze("[{name: x, from: Fri 18:00, until: Mon 06:00}]"),
 			`5:34 freeze x: "Fri 18:00": want an instant such as 2026-12-24T18:00:00+01:00, or with zone a time of a week such as Fri 18:00`, false},
 		"an instant with a zone": {withFreeze("[{name: x, from: 2026-11-27T00:00:00Z, until: Mon 06:00, zone: UTC}]"),

@@ -14,7 +14,7 @@ import (
 // names something that the other does not know.
 func TestRequirementsOfPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/reference/environments.md")
+	page, err := os.ReadFile("../../docs/reference/environments.md")
 	if err != nil {
 		t.Fatal(err)
 	}

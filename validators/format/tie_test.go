@@ -104,7 +104,7 @@ func TestReadTie(t *testing.T) {
 		"module for CUDA":          {format.ModuleTie, module(t, cudaTarget), format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
 		"module with PTX":          {format.ModuleTie, module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "8.4", Driver: "550"}, ""},
 		"PTX of a step between":    {format.ModuleTie, module(t, cudaTarget, ".version 7.9\n.target sm_80"), format.Tie{Backend: "cuda", Arch: "sm_80", PTX: "7.9", Driver: "525"}, ""},
-		"PTX for another device":   {format.ModuleTie, module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_90a"), format.Tie{}, "says that it is for sm_80, and main_dispatch_1_cuda_nvptx_fb.fb of it is for sm_90a"},
+		"PTX for another device":   {format.ModuleTie, module(t, cudaTarget, ".version 7.6\n.target sm_80", ".version 8.4\n.target sm_90a"), format.Tie{}, "declared for sm_80, and main_dispatch_1_cuda_nvptx_fb.fb of it is for sm_90a"},
 		"PTX of the future":        {format.ModuleTie, module(t, cudaTarget, ".version 19.0\n.target sm_80"), format.Tie{}, "PTX 19.0, and which drivers"},
 		"module for both":          {format.ModuleTie, module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
 		"module for nothing":       {format.ModuleTie, module(t, ""), format.Tie{}, "does not name the device"},

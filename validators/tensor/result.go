@@ -178,13 +178,11 @@ func (r Result) Figure(name string) (value float64, worst int) {
 }
 
 // Misses returns how many of the cases miss a share: those with another answer, or far from the
-// reference. It is NaN where no case has any.
+// reference. It is NaN for other figures.
 func (r Result) Misses(name string) (misses float64, cases int) {
 	switch {
-	case name == figure.Top1 && (r.Top1Rows > 0 || r.Top1Cases > 0):
-		return r.Top1Misses, r.Top1Cases
 	case name == figure.Top1:
-		return math.NaN(), 0
+		return r.Top1Misses, r.Top1Cases
 	case name == figure.Equal:
 		return r.EqualMisses, r.FullCases
 	case name == figure.Close:
