@@ -75,7 +75,7 @@ type awaits struct {
 const (
 	commandToVerify = "mlpromote verify %[1]s"
 	commandToAccept = "mlpromote approve %[1]s --env %[2]s --accept LINE --comment TEXT"
-	hintToAccept    = "if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT. " +
+	hintToAccept    = "if it is meant, an approver accepts each line: mlpromote approve REF --env %[1]s --accept LINE --comment TEXT --keys DIR. " +
 		"The key of a builder does not count; for another one: " +
 		"mlpromote key generate --role approver --keys DIR, and mlpromote trust add DIR/approver.pub --role approver --env %[1]s"
 	needsBuild   = "only another build meets it, and that makes another release"
