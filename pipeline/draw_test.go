@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
 	"mlpromote.dev/mlpromote/pipeline/build"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"

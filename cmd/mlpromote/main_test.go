@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"

@@ -111,7 +111,7 @@ func makeEngines(ctx context.Context, env *run.Env, m Maker, o Options) (all mad
 		warnings, err = checkLoads(ctx, m, env.Report(), &all)
 		env.Caution(warnings...)
 	}
-	stored := o.KeepGoing || !slices.ContainsFunc(all.engines, func(e builtEngine) bool { return e.failed != nil })
+	stored := o.KeepGoing || !slices.ContainsFunc(all.engines, func(e BuiltEngine) bool { return e.failed != nil })
 	if err == nil && stored && o.CheckReproducible {
 		err = reproduce(ctx, m, env.Report(), &all)
 	}

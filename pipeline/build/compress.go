@@ -17,7 +17,7 @@ const stepStudent = "student"
 
 // compress does the steps of an engine that come before quantization, and says what each costs. It returns the model that they
 // leave.
-func compress(ctx context.Context, m Maker, to run.Reporter, built *builtEngine, label string) ([]toolchain.Input, error) {
+func compress(ctx context.Context, m Maker, to run.Reporter, built *BuiltEngine, label string) ([]toolchain.Input, error) {
 	planned, model := built.planned, m.Inputs.ModelInputs(built.planned.Variant)
 	if len(planned.Compress)+len(planned.Student) == 0 {
 		return model, nil

@@ -21,7 +21,7 @@ import (
 
 // cost measures how far the model that a step left is from the reference model, on the calibration data, and adds the step to
 // what is said of the engine.
-func cost(ctx context.Context, m Maker, to run.Reporter, built *builtEngine, step CompressionStep, model []toolchain.Input, label string) (err error) {
+func cost(ctx context.Context, m Maker, to run.Reporter, built *BuiltEngine, step CompressionStep, model []toolchain.Input, label string) (err error) {
 	if built.compression.Calibration > 0 {
 		what := label
 		if step.Step != stepStudent {

@@ -17,7 +17,7 @@ import (
 var halfless = regexp.MustCompile(`running (\w+) node\..*MLFloat16 data type is not supported`)
 
 // keepWhole adds to the failure of an engine in half precision what keeps all nodes of the operator that it is about in float32.
-func (e builtEngine) keepWhole(failed error) error {
+func (e BuiltEngine) keepWhole(failed error) error {
 	const most = 200
 	said := halfless.FindStringSubmatch(failed.Error())
 	model := slices.IndexFunc(e.base, func(in toolchain.Input) bool { return in.Name == run.ModelFile })

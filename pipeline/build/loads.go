@@ -31,7 +31,7 @@ func checkLoads(ctx context.Context, m Maker, to run.Reporter, all *made) (warni
 }
 
 // loadedHere lists the engines that this machine can load.
-func loadedHere(m Maker, engines []builtEngine) []int {
+func loadedHere(m Maker, engines []BuiltEngine) []int {
 	var here []int
 	for i, e := range engines {
 		if e.failed == nil && !e.Tool.Profile.CompileOnly && len(e.Engine.Target.Match(m.Node, m.Node.Runtime())) == 0 {
@@ -74,7 +74,7 @@ func checkEach(ctx context.Context, m Maker, all *made, here []int) (warnings []
 
 // sameFiles reports whether another engine has the same bytes for the same runtime and providers,
 // and is loaded alike.
-func (e builtEngine) sameFiles(other builtEngine) bool {
+func (e BuiltEngine) sameFiles(other BuiltEngine) bool {
 	return e.Tool.LoadsAlike(e.Engine, other.Tool, other.Engine) && slices.EqualFunc(e.Files, other.Files,
 		func(a, b toolchain.OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest })
 }
@@ -91,7 +91,7 @@ func firstCase(m Maker) (toolchain.Input, error) {
 }
 
 // checkLoad runs an engine on a case and compares what it left with the golden outputs.
-func checkLoad(ctx context.Context, m Maker, e builtEngine, first toolchain.Input, golden goldenset.Set, name string) error {
+func checkLoad(ctx context.Context, m Maker, e BuiltEngine, first toolchain.Input, golden goldenset.Set, name string) error {
 	c, err := runnable(m, e.Tool, e.Engine).Candidate(name, e.Files)
 	if err != nil {
 		return err

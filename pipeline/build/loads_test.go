@@ -16,8 +16,8 @@ import (
 // Engines are the same where the same runtime loads the same files in the same way.
 func TestSameFiles(t *testing.T) {
 	t.Parallel()
-	one := func() builtEngine {
-		e := builtEngine{Files: []toolchain.OutputFile{{Name: "a", Digest: "sha256:1"}, {Name: "b", Digest: "sha256:2"}}}
+	one := func() BuiltEngine {
+		e := BuiltEngine{Files: []toolchain.OutputFile{{Name: "a", Digest: "sha256:1"}, {Name: "b", Digest: "sha256:2"}}}
 		e.Tool.Identity.Name = "r"
 		e.Engine.Load = &artifact.LoadProfile{Required: true}
 		e.Engine.Providers = []artifact.Provider{{Name: "CUDA", Options: map[string]string{"device": "0"}}}
@@ -26,17 +26,17 @@ func TestSameFiles(t *testing.T) {
 	if !one().sameFiles(one()) {
 		t.Error("the same engine is another one")
 	}
-	for name, change := range map[string]func(e *builtEngine){
-		"another runtime":  func(e *builtEngine) { e.Tool.Identity.Name = "s" },
-		"loaded otherwise": func(e *builtEngine) { e.Engine.Load = nil },
-		"another provider": func(e *builtEngine) {
+	for name, change := range map[string]func(e *BuiltEngine){
+		"another runtime":  func(e *BuiltEngine) { e.Tool.Identity.Name = "s" },
+		"loaded otherwise": func(e *BuiltEngine) { e.Engine.Load = nil },
+		"another provider": func(e *BuiltEngine) {
 			e.Engine.Providers = []artifact.Provider{{Name: "ROCM", Options: map[string]string{"device": "0"}}}
 		},
-		"no provider":       func(e *builtEngine) { e.Engine.Providers = nil },
-		"other options":     func(e *builtEngine) { e.Engine.Providers = []artifact.Provider{{Name: "CUDA"}} },
-		"other bytes":       func(e *builtEngine) { e.Files[1].Digest = "sha256:3" },
-		"another file name": func(e *builtEngine) { e.Files[1].Name = "c" },
-		"a file less":       func(e *builtEngine) { e.Files = e.Files[:1] },
+		"no provider":       func(e *BuiltEngine) { e.Engine.Providers = nil },
+		"other options":     func(e *BuiltEngine) { e.Engine.Providers = []artifact.Provider{{Name: "CUDA"}} },
+		"other bytes":       func(e *BuiltEngine) { e.Files[1].Digest = "sha256:3" },
+		"another file name": func(e *BuiltEngine) { e.Files[1].Name = "c" },
+		"a file less":       func(e *BuiltEngine) { e.Files = e.Files[:1] },
 	} {
 		other := one()
 		if change(&other); one().sameFiles(other) || other.sameFiles(one()) {

@@ -49,10 +49,10 @@ func newMaker(ctx context.Context, env *run.Env, prepared Prepared, w run.Worker
 
 // makeAll runs the reference and makes every engine, as far as the cache does not hold them,
 // each in a lane of its own, as far as there is room. What they say comes in the order of the
-// plan. An engine that cannot be made does not stop the others: why is in [builtEngine]. Errors:
+// plan. An engine that cannot be made does not stop the others: why is in [BuiltEngine]. Errors:
 // those of the reference, and of ctx.
 func makeAll(ctx context.Context, m Maker, to run.Reporter) (made, error) {
-	all := made{imported: m.Inputs.Imported.Step, engines: make([]builtEngine, len(m.Plan.Engines))}
+	all := made{imported: m.Inputs.Imported.Step, engines: make([]BuiltEngine, len(m.Plan.Engines))}
 	lanes := run.NewOrderedProgress(1+len(all.engines), to.To)
 	group, ctx := errgroup.WithContext(ctx)
 	start := func(lane int, work func(to run.Reporter) error) {
@@ -123,24 +123,25 @@ func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set,
 	return golden, checkLabels(m, golden)
 }
 
-func MakeEngine(ctx context.Context, m Maker, to run.Reporter, planned plan.Engine) (builtEngine, error) {
+// MakeEngine compiles an engine as planned, and quantizes it before if the plan asks for it. Errors: those of drivers.
+func MakeEngine(ctx context.Context, m Maker, to run.Reporter, planned plan.Engine) (BuiltEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
 	tool := m.Tools[planned.Toolchain.Name]
 	var err error
 	if tool.Profile, err = tool.Profile.In(planned.Form); err != nil {
-		return builtEngine{}, err
+		return BuiltEngine{}, err
 	}
-	built := builtEngine{Tool: tool,
+	built := BuiltEngine{Tool: tool,
 		made: madeOf(planned), planned: planned, Engine: artifact.Engine{
 			Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant,
 			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers, Load: planned.Load}}
 	model, err := compress(ctx, m, to, &built, label)
 	if err != nil {
-		return builtEngine{}, err
+		return BuiltEngine{}, err
 	}
 	if built.base = model; planned.Quantize != nil {
 		if model, err = quantize(ctx, m, to, &built, label); err != nil {
-			return builtEngine{}, err
+			return BuiltEngine{}, err
 		}
 	}
 	operators := m.Inputs.Imported.Source.Operators
@@ -155,19 +156,19 @@ func MakeEngine(ctx context.Context, m Maker, to run.Reporter, planned plan.Engi
 	}
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: run.Machine(m.Node)}
 	if job.Accelerators, err = devices(m, planned, tool.Profile); err != nil {
-		return builtEngine{}, err
+		return BuiltEngine{}, err
 	}
 	step, err := m.Do(ctx, to, tool.Engines, run.Task{Name: "compile " + label, Job: job, Options: planned.Compile})
 	if err != nil {
-		return builtEngine{}, err
+		return BuiltEngine{}, err
 	}
 	built.steps = append(built.steps, step)
 	built.takeRecords(planned.Tuning, step.Outcome.Files)
 	if err := checkMade(tool.Profile, built.Files); err != nil {
-		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
+		return BuiltEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}
 	if built.tie, err = checkTied(planned, tool.Profile, built.Files); err != nil {
-		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
+		return BuiltEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}
 	built.census = census(tool.Profile, built.Files, model)
 	return built, nil
@@ -199,7 +200,7 @@ func checkMade(profile toolchain.Profile, files []toolchain.OutputFile) error {
 }
 
 // quantize quantizes the base of an engine, and returns the model that it leaves.
-func quantize(ctx context.Context, m Maker, to run.Reporter, built *builtEngine, label string) ([]toolchain.Input, error) {
+func quantize(ctx context.Context, m Maker, to run.Reporter, built *BuiltEngine, label string) ([]toolchain.Input, error) {
 	planned := built.planned
 	inputs, err := quantizerInputs(m, planned, built.base)
 	if err != nil {

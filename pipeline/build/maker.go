@@ -21,8 +21,8 @@ type Baseline struct {
 	dir string // that has them; empty while they are not known
 }
 
-// builtEngine is an engine whose files are made.
-type builtEngine struct {
+// BuiltEngine is an engine whose files are made.
+type BuiltEngine struct {
 	Tool        run.Tool
 	Engine      artifact.Engine
 	Files       []toolchain.OutputFile
@@ -39,7 +39,7 @@ type builtEngine struct {
 }
 
 // label is what messages call the engine.
-func (e builtEngine) label() string { return e.planned.Target.Name + "/" + e.planned.Variant }
+func (e BuiltEngine) label() string { return e.planned.Target.Name + "/" + e.planned.Variant }
 
 // Maker makes what a plan asks for, on this machine.
 type Maker struct {
@@ -57,7 +57,7 @@ type Maker struct {
 type made struct {
 	imported run.Step // of a source that had to be imported
 	golden   goldenset.Set
-	engines  []builtEngine
+	engines  []BuiltEngine
 	left     []FailedEngine // engines that the release is made without
 }
 

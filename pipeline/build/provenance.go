@@ -110,7 +110,7 @@ func otherSources(b making) []registry.Digest {
 // calibrationOf lists the data that decided how an engine was quantized: the files that a step
 // read, and the part of the sources that has them. It is empty, and not nil, for an engine
 // without such data: restrictions read it, and what is not said counts as restricted.
-func calibrationOf(b making, r stored, e builtEngine) []registry.Digest {
+func calibrationOf(b making, r stored, e BuiltEngine) []registry.Digest {
 	data := []registry.Digest{}
 	for _, s := range e.steps {
 		for _, in := range s.Job.Inputs {
@@ -210,7 +210,7 @@ func provenanceOf(b making, external, internal map[string]any, dependencies []ru
 }
 
 // tools are what an engine was made with: lock files or images, and tuning records.
-func (e builtEngine) tools() []run.Resource {
+func (e BuiltEngine) tools() []run.Resource {
 	var dependencies []run.Resource
 	if e.Engine.Toolchain.Lock != "" {
 		name := "toolchain lock"
@@ -242,7 +242,7 @@ func (e builtEngine) tools() []run.Resource {
 }
 
 // provenance says how an engine of a release was made.
-func provenance(b making, r stored, e builtEngine) Provenance {
+func provenance(b making, r stored, e BuiltEngine) Provenance {
 	dependencies := append(dependencies(b, r.Release), e.tools()...)
 	internal := internal(b)
 	maps.Copy(internal, map[string]any{

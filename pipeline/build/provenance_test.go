@@ -58,7 +58,7 @@ func TestProvenanceNamesCalibration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			slices.Sort(c.want)
-			got := calibrationOf(b, r, builtEngine{steps: []run.Step{{Job: toolchain.Job{Inputs: c.inputs}}}})
+			got := calibrationOf(b, r, BuiltEngine{steps: []run.Step{{Job: toolchain.Job{Inputs: c.inputs}}}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -87,27 +87,27 @@ func TestProvenanceNamesAllSources(t *testing.T) {
 func TestProvenanceNamesTools(t *testing.T) {
 	t.Parallel()
 	d := digest.FromString
-	plain := builtEngine{Engine: artifact.Engine{Toolchain: artifact.Toolchain{Lock: d("lock")}}}
-	with := func(change func(*builtEngine)) builtEngine {
+	plain := BuiltEngine{Engine: artifact.Engine{Toolchain: artifact.Toolchain{Lock: d("lock")}}}
+	with := func(change func(*BuiltEngine)) BuiltEngine {
 		e := plain
 		change(&e)
 		return e
 	}
 	for name, c := range map[string]struct {
-		engine builtEngine
+		engine BuiltEngine
 		want   []string
 	}{
-		"nothing is locked":  {builtEngine{}, nil},
+		"nothing is locked":  {BuiltEngine{}, nil},
 		"a lock file":        {plain, []string{"toolchain lock"}},
-		"an image":           {with(func(e *builtEngine) { e.Tool.Identity.Image = d("image") }), []string{"toolchain image"}},
-		"packages of a host": {with(func(e *builtEngine) { e.Tool.Identity.Adopted = true }), []string{"toolchain packages"}},
-		"a quantizer": {with(func(e *builtEngine) { e.planned.Quantizer = &artifact.Toolchain{Lock: d("q")} }),
+		"an image":           {with(func(e *BuiltEngine) { e.Tool.Identity.Image = d("image") }), []string{"toolchain image"}},
+		"packages of a host": {with(func(e *BuiltEngine) { e.Tool.Identity.Adopted = true }), []string{"toolchain packages"}},
+		"a quantizer": {with(func(e *BuiltEngine) { e.planned.Quantizer = &artifact.Toolchain{Lock: d("q")} }),
 			[]string{"toolchain lock", "quantizer lock"}},
-		"a quantizer without a lock": {with(func(e *builtEngine) { e.planned.Quantizer = &artifact.Toolchain{} }), []string{"toolchain lock"}},
-		"a compressor": {with(func(e *builtEngine) { e.planned.Compressor = &artifact.Toolchain{Lock: d("c")} }),
+		"a quantizer without a lock": {with(func(e *BuiltEngine) { e.planned.Quantizer = &artifact.Toolchain{} }), []string{"toolchain lock"}},
+		"a compressor": {with(func(e *BuiltEngine) { e.planned.Compressor = &artifact.Toolchain{Lock: d("c")} }),
 			[]string{"toolchain lock", "compressor lock"}},
-		"a compressor without a lock": {with(func(e *builtEngine) { e.planned.Compressor = &artifact.Toolchain{} }), []string{"toolchain lock"}},
-		"records": {with(func(e *builtEngine) {
+		"a compressor without a lock": {with(func(e *BuiltEngine) { e.planned.Compressor = &artifact.Toolchain{} }), []string{"toolchain lock"}},
+		"records": {with(func(e *BuiltEngine) {
 			e.steps = []run.Step{{Job: toolchain.Job{Inputs: []toolchain.Input{{Role: toolchain.RoleModel, Name: "model.onnx"}, {Role: toolchain.RoleTuning, Name: "cache.bin"}}}}}
 		}), []string{"toolchain lock", "tuning record cache.bin"}},
 	} {
@@ -163,12 +163,12 @@ func TestProvenanceOfAnEngine(t *testing.T) {
 	var b making
 	b.env = &run.Env{}
 	b.Inputs.Students = map[string]*plan.Student{"small": {Written: "small.onnx", Files: []toolchain.Input{{Name: "model.onnx"}}}}
-	engine := func(variant string) builtEngine {
-		e := builtEngine{Engine: artifact.Engine{Variant: variant}}
+	engine := func(variant string) BuiltEngine {
+		e := BuiltEngine{Engine: artifact.Engine{Variant: variant}}
 		e.planned.Variant = variant
 		return e
 	}
-	fields := func(b making, e builtEngine) (internal, external, dependencies []string) {
+	fields := func(b making, e BuiltEngine) (internal, external, dependencies []string) {
 		said := provenance(b, stored{}, e)
 		for _, name := range []string{"compression", "operators", "importer"} {
 			if _, ok := said.BuildDefinition.InternalParameters[name]; ok {
@@ -196,7 +196,7 @@ func TestProvenanceOfAnEngine(t *testing.T) {
 	provided.Engine.Providers = []artifact.Provider{{Name: "CPUExecutionProvider"}}
 	for name, c := range map[string]struct {
 		b                                making
-		e                                builtEngine
+		e                                BuiltEngine
 		internal, external, dependencies []string
 	}{
 		"nothing more":       {b, engine("fp32"), nil, nil, nil},

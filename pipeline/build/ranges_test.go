@@ -12,8 +12,8 @@ import (
 // Every table of ranges that engines were quantized by is kept once, and only such tables.
 func TestRangesFiles(t *testing.T) {
 	t.Parallel()
-	engine := func(method string, calibrated bool) builtEngine {
-		e := builtEngine{planned: plan.Engine{Quantizer: &artifact.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": method}}}
+	engine := func(method string, calibrated bool) BuiltEngine {
+		e := BuiltEngine{planned: plan.Engine{Quantizer: &artifact.Toolchain{Name: plan.ONNXRuntime}, Quantize: map[string]any{"method": method}}}
 		outcome := toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.onnx"}}}
 		if calibrated {
 			outcome.Files = append(outcome.Files, toolchain.OutputFile{Name: rangesFile, Path: "p", Digest: "sha256:1", Size: 3})
@@ -26,14 +26,14 @@ func TestRangesFiles(t *testing.T) {
 	again := engine(plan.MethodStatic, true)
 	again.planned.Quantize["per_channel"] = true // which says nothing of activations
 	for name, c := range map[string]struct {
-		engines []builtEngine
+		engines []BuiltEngine
 		files   int
 		err     string
 	}{
-		"none": {nil, 0, ""}, "dynamic": {[]builtEngine{dynamic}, 0, ""}, "one": {[]builtEngine{static}, 1, ""},
-		"the same twice": {[]builtEngine{static, again}, 1, ""},
-		"two":            {[]builtEngine{static, dynamic, other}, 2, ""},
-		"one without one": {[]builtEngine{static, engine(plan.MethodStatic, true), func() builtEngine {
+		"none": {nil, 0, ""}, "dynamic": {[]BuiltEngine{dynamic}, 0, ""}, "one": {[]BuiltEngine{static}, 1, ""},
+		"the same twice": {[]BuiltEngine{static, again}, 1, ""},
+		"two":            {[]BuiltEngine{static, dynamic, other}, 2, ""},
+		"one without one": {[]BuiltEngine{static, engine(plan.MethodStatic, true), func() BuiltEngine {
 			e := engine(plan.MethodStatic, false)
 			e.planned.Quantize["percentile"] = 98.0
 			return e

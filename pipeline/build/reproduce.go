@@ -37,7 +37,7 @@ func reproduce(ctx context.Context, m Maker, to run.Reporter, all *made) error {
 }
 
 // makeAgain does the steps of an engine once more.
-func makeAgain(ctx context.Context, m Maker, to run.Reporter, e *builtEngine) error {
+func makeAgain(ctx context.Context, m Maker, to run.Reporter, e *BuiltEngine) error {
 	for j := range e.steps {
 		var by run.Runnable
 		switch verb := e.steps[j].Job.Verb; {
@@ -77,7 +77,7 @@ func runnableImport(m Maker, imported run.Step) run.Runnable {
 
 // reproducible is the class of an engine: the worst of what it came from. Empty where
 // it was not checked.
-func reproducible(b making, e builtEngine) evidence.Reproducibility {
+func reproducible(b making, e BuiltEngine) evidence.Reproducibility {
 	if !b.options.CheckReproducible {
 		return ""
 	}
@@ -91,7 +91,7 @@ func reproducible(b making, e builtEngine) evidence.Reproducibility {
 }
 
 // stepsOf are the steps that led to an engine.
-func stepsOf(b making, e builtEngine) []run.Step {
+func stepsOf(b making, e BuiltEngine) []run.Step {
 	if b.Plan.Import == nil {
 		return e.steps
 	}

@@ -58,13 +58,13 @@ func TestReproduceWhatDoesNotRunHere(t *testing.T) {
 	t.Parallel()
 	by := otherBytes{times: new(int)}
 	m := Maker{Worker: run.Worker{Scratch: t.TempDir()}, known: &goldenset.Set{}}
-	engine := func(loaded bool) builtEngine {
-		e := builtEngine{loaded: loaded, Tool: run.Tool{Toolchain: run.Toolchain{Profile: toolchain.Profile{Entry: "model.so"}, Timing: by}}}
+	engine := func(loaded bool) BuiltEngine {
+		e := BuiltEngine{loaded: loaded, Tool: run.Tool{Toolchain: run.Toolchain{Profile: toolchain.Profile{Entry: "model.so"}, Timing: by}}}
 		e.steps = []run.Step{{Name: "compile", Driver: by, Job: toolchain.Job{Verb: toolchain.VerbCompile}, Outcome: toolchain.Outcome{Files: []toolchain.OutputFile{{Name: "model.so"}}}}}
 		return e
 	}
 	broken := registry.Errorf(registry.CodeInternal, "it was not made")
-	all := made{engines: []builtEngine{engine(true), engine(false), {failed: broken}}}
+	all := made{engines: []BuiltEngine{engine(true), engine(false), {failed: broken}}}
 	if err := reproduce(t.Context(), m, (&run.Env{}).Report(), &all); err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func tuning(m Maker, planned plan.Engine) []toolchain.Input {
 
 // takeRecords takes the record that the spec gave, if any, and from what a compiler left
 // the records that are not files of the engine.
-func (e *builtEngine) takeRecords(given *plan.Tuning, files []toolchain.OutputFile) {
+func (e *BuiltEngine) takeRecords(given *plan.Tuning, files []toolchain.OutputFile) {
 	if given != nil {
 		in := given.Input
 		e.records = append(e.records, tuningRecord{given: &in, toolchain: e.Engine.Toolchain, target: e.Engine.Target.Name,

@@ -16,7 +16,7 @@ func TestTakeRecords(t *testing.T) {
 	t.Parallel()
 	files := []toolchain.OutputFile{{Name: "model.bin"}, {Name: toolchain.TuningFolder + "/a.json"}, {Name: toolchain.TuningFolder + "x"}}
 	for _, given := range []*plan.Tuning{nil, {Input: toolchain.Input{Name: "given.json", Size: 7}}} {
-		var e builtEngine
+		var e BuiltEngine
 		e.Engine.Target.Name = "x"
 		e.takeRecords(given, files)
 		names := func() (all []string) {

@@ -47,7 +47,7 @@ func hasLayerCosts(c run.Candidate, made run.Recipe) error {
 func layerCosts(ctx context.Context, v verify.Session, c run.Candidate, made run.Recipe, limit time.Duration) (_ *LayerCosts, err error) {
 	ctx, done := v.Env.Report().StepIn(ctx, "find what the layers of "+c.Engine.Label()+" cost")
 	defer func() { done("", err) }()
-	a, err := verify.Analysis(v, c, made, func() (run.Material, error) { return verify.Calibration(ctx, v) })
+	a, err := verify.NewAnalysis(v, c, made, func() (run.Material, error) { return verify.Calibration(ctx, v) })
 	if err != nil {
 		return nil, err
 	}

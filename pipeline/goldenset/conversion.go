@@ -71,10 +71,10 @@ func (g Set) OtherAnswers(second Set, output validators.TensorInfo, allowed Tole
 }
 
 // RangeOf is the range of an output's values, without fill values.
-func (g Set) RangeOf(name string) (valueRange, error) {
+func (g Set) RangeOf(name string) (ValueRange, error) {
 	var sizes tensor.Magnitudes
 	if err := g.eachRow(name, sizes.Add); err != nil {
-		return valueRange{}, err
+		return ValueRange{}, err
 	}
 	values := newValueRange(&sizes)
 	err := g.eachRow(name, func(t tensor.Tensor) { values.add(t.Float64s()) })

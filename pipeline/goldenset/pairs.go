@@ -163,14 +163,14 @@ func share(e tensor.Element, options tensor.Options) evidence.Figure {
 	return evidence.Figure(difference / allowed)
 }
 
-// valueRange is the smallest and the largest value of a magnitude below one.
-type valueRange struct{ Low, High, below float64 }
+// ValueRange is the smallest and the largest value of a magnitude below one.
+type ValueRange struct{ Low, High, below float64 }
 
-func newValueRange(sizes *tensor.Magnitudes) valueRange {
-	return valueRange{Low: math.Inf(1), High: math.Inf(-1), below: min(sizes.Fill(tensor.FillsNear), math.MaxFloat64/2)}
+func newValueRange(sizes *tensor.Magnitudes) ValueRange {
+	return ValueRange{Low: math.Inf(1), High: math.Inf(-1), below: min(sizes.Fill(tensor.FillsNear), math.MaxFloat64/2)}
 }
 
-func (r *valueRange) add(values []float64) {
+func (r *ValueRange) add(values []float64) {
 	for _, v := range values {
 		if math.Abs(v) < r.below {
 			r.Low, r.High = min(r.Low, v), max(r.High, v)
@@ -178,4 +178,4 @@ func (r *valueRange) add(values []float64) {
 	}
 }
 
-func (r valueRange) size() float64 { return max(0, r.High-r.Low) }
+func (r ValueRange) size() float64 { return max(0, r.High-r.Low) }

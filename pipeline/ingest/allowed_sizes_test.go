@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"

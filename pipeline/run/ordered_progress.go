@@ -6,10 +6,10 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/progress"
 )
 
-// orderedProgress puts the ends of concurrent steps into one order: those of the
+// OrderedProgress puts the ends of concurrent steps into one order: those of the
 // first lane, then those of the second, whichever ended first. Starts and moves, which a
 // terminal alone shows, pass at once.
-type orderedProgress struct {
+type OrderedProgress struct {
 	to Progress
 
 	mu    sync.Mutex
@@ -18,12 +18,13 @@ type orderedProgress struct {
 	ended []bool
 }
 
-func NewOrderedProgress(n int, to Progress) *orderedProgress {
-	return &orderedProgress{to: to, held: make([][]progress.Step, n), ended: make([]bool, n)}
+// NewOrderedProgress returns an order of n lanes of steps.
+func NewOrderedProgress(n int, to Progress) *OrderedProgress {
+	return &OrderedProgress{to: to, held: make([][]progress.Step, n), ended: make([]bool, n)}
 }
 
 // Progress is that of one lane. It is nil if nothing is shown.
-func (l *orderedProgress) Progress(lane int) Progress {
+func (l *OrderedProgress) Progress(lane int) Progress {
 	if l.to == nil {
 		return nil
 	}
@@ -39,7 +40,7 @@ func (l *orderedProgress) Progress(lane int) Progress {
 }
 
 // End says that a lane has no more steps.
-func (l *orderedProgress) End(lane int) {
+func (l *OrderedProgress) End(lane int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended[lane] = true

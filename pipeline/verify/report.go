@@ -49,8 +49,8 @@ func hostPackages(tool toolchain.Identity) *evidence.HostPackages {
 	return &evidence.HostPackages{Packages: evidence.NewDigestSet(tool.Lock), Versions: tool.Versions}
 }
 
-// foundOut is what was found of an engine beside its report.
-type foundOut struct {
+// ParityDetails is what was found of an engine beside its report.
+type ParityDetails struct {
 	whole   map[string]tensor.Result // of each output, over all cases
 	against validators.Findings      // why the report is no pass
 	figures []byte                   // the file of per-case figures that the report names; nil for none
@@ -59,8 +59,8 @@ type foundOut struct {
 // Parity compares the outputs of a candidate with the reference's. Outputs that cannot
 // be compared at all, because their shape or dtype differs, are a failure and no error. It also returns
 // what was found of each output, and of each case.
-func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (evidence.ParityReport, foundOut, error) {
-	var out foundOut
+func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (evidence.ParityReport, ParityDetails, error) {
+	var out ParityDetails
 	limits := v.Limits.Precisions[c.Engine.Precision].Outputs
 	report := evidence.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)),
 		Outputs: make(map[string]evidence.OutputFigures)}

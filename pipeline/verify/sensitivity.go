@@ -128,7 +128,7 @@ func sensitivity(ctx context.Context, v Session, c run.Candidate, made run.Recip
 }
 
 func findSensitivity(ctx context.Context, v Session, c run.Candidate, made run.Recipe, calibration fetchOnce, s *Sensitivity) error {
-	a, err := Analysis(v, c, made, calibration)
+	a, err := NewAnalysis(v, c, made, calibration)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/parity"
 )
 
-// analysis makes variants of a failing engine and compares them with the reference.
-type analysis struct {
+// Analysis makes variants of a failing engine and compares them with the reference.
+type Analysis struct {
 	v     Session
 	c     run.Candidate
 	made  run.Recipe
@@ -28,9 +28,9 @@ type analysis struct {
 // fetchOnce fetches material at its first call.
 type fetchOnce func() (run.Material, error)
 
-// Analysis gathers what the quantizer was given when the engine was built.
-func Analysis(v Session, c run.Candidate, made run.Recipe, calibration fetchOnce) (*analysis, error) {
-	a := &analysis{v: v, c: c, made: made, input: v.Reference.Inputs(toolchain.RoleModel)}
+// NewAnalysis gathers what the quantizer was given when the engine was built.
+func NewAnalysis(v Session, c run.Candidate, made run.Recipe, calibration fetchOnce) (*Analysis, error) {
+	a := &Analysis{v: v, c: c, made: made, input: v.Reference.Inputs(toolchain.RoleModel)}
 	if made.Quantize["method"] != plan.MethodStatic {
 		return a, nil
 	}
@@ -57,12 +57,12 @@ func Calibration(ctx context.Context, v Session) (run.Material, error) {
 	return fetch.material(ctx, repository, ref, "files")
 }
 
-func (a *analysis) dir() (string, error) {
+func (a *Analysis) dir() (string, error) {
 	return os.MkdirTemp(a.v.Scratch, "analysis-*")
 }
 
 // Quantize quantizes as the engine was, but for the options that are given.
-func (a *analysis) Quantize(ctx context.Context, other map[string]any,
+func (a *Analysis) Quantize(ctx context.Context, other map[string]any,
 	more ...toolchain.Input) (toolchain.Outcome, []toolchain.Input, error) {
 	options := make(map[string]any, len(a.made.Quantize)+len(other))
 	for _, set := range []map[string]any{a.made.Quantize, other} {
@@ -87,7 +87,7 @@ func (a *analysis) Quantize(ctx context.Context, other map[string]any,
 // propose finds the shortest list of the costliest nodes without which the engine keeps
 // its limits, by bisection, and notes it as Exclude: none where none suffices, and with an error
 // the shortest so far. A list of more than two thirds of the nodes is not tried.
-func (a *analysis) propose(ctx context.Context, s *Sensitivity) error {
+func (a *Analysis) propose(ctx context.Context, s *Sensitivity) error {
 	exclude := slices.Clone(run.Texts(a.made.Quantize["exclude_nodes"]))
 	low := len(exclude) // so many are not enough
 	most := max(low, (low+s.Of)*2/3)
@@ -115,7 +115,7 @@ func (a *analysis) propose(ctx context.Context, s *Sensitivity) error {
 }
 
 // keeps builds the engine without quantizing these nodes and judges it on all cases.
-func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
+func (a *Analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	_, model, err := a.Quantize(ctx, map[string]any{"exclude_nodes": exclude})
 	if registry.HasCode(err, registry.CodeInvalid) {
 		return false, nil // nothing is left to quantize

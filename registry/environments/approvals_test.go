@@ -63,7 +63,6 @@ func TestApprovalsRead(t *testing.T) {
 func TestApprovalsProblems(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	const v1 = "version: 1\n"
 	for name, c := range map[string]struct {
 		text, want string
 		shape      bool // whether the schema accepts it: it does not see what other lines say

@@ -16,7 +16,6 @@ import (
 
 // Each row says in words what it requires, how it is asked for and who can meet it by which command. The page of environments lists it.
 func TestRequirementRows(t *testing.T) {
-	t.Parallel()
 	page, err := os.ReadFile("../../docs/reference/environments.md")
 	if err != nil {
 		t.Fatal(err)

@@ -102,15 +102,13 @@ var reports = []string{"ReportHead", "ParityReport", "Judgement", "Judged"}
 
 // accepted has today's value of each figure above its target. Lower it with each change that lowers the value.
 var accepted = map[string]int{
-	"exported names of the largest package":           652,
-	"packages with more than 30 files or 4,000 lines": 11,
-	"types with methods in more than 8 files":         24,
-	"upward references between files in registry":     221,
-	"upward references between files in pipeline":     171,
-	"upward references between files in cmd":          99,
-	"lines of the largest knot in a package":          5296,
-	"verdicts of reports assigned outside fold":       21,
-	"decisions on the text of a message":              19,
+	"exported names of the largest package":           207,
+	"packages with more than 30 files or 4,000 lines": 10,
+	"types with methods in more than 8 files":         17,
+	"upward references between files in registry":     152,
+	"upward references between files in pipeline":     109,
+	"lines of the largest knot in a package":          3203,
+	"decisions on the text of a message":              6,
 }
 
 func write(out io.Writer, figures []figure, verbose bool) {

@@ -35,7 +35,7 @@ func main() {
 	var err error
 	switch {
 	case *list != "":
-		err = printNames(*list)
+		err = printNames(os.Stdout, *list)
 	case *rows != "":
 		err = writeRows(*rows)
 	default:

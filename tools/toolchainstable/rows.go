@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -72,8 +73,8 @@ func machines(s drivers.Source) string {
 	return "processors"
 }
 
-// printNames prints the names of toolchains of a kind that have an install of their own.
-func printNames(kind string) error {
+// printNames writes the names of toolchains of a kind that have an install of their own.
+func printNames(out io.Writer, kind string) error {
 	holds, ok := map[string]func(drivers.Source) bool{
 		"routine":   func(s drivers.Source) bool { return s.Routine },
 		"others":    func(s drivers.Source) bool { return !s.Routine },
@@ -85,7 +86,7 @@ func printNames(kind string) error {
 	}
 	for _, name := range drivers.Names() {
 		if s := rowOf(name); s.Shares == "" && holds(s) {
-			fmt.Println(name)
+			fmt.Fprintln(out, name)
 		}
 	}
 	return nil

@@ -180,12 +180,12 @@ func (r Result) Figure(name string) (value float64, worst int) {
 // Misses returns how many of the cases miss a share: those with another answer, or far from the
 // reference. It is NaN for other figures.
 func (r Result) Misses(name string) (misses float64, cases int) {
-	switch {
-	case name == figure.Top1:
+	switch name {
+	case figure.Top1:
 		return r.Top1Misses, r.Top1Cases
-	case name == figure.Equal:
+	case figure.Equal:
 		return r.EqualMisses, r.FullCases
-	case name == figure.Close:
+	case figure.Close:
 		return float64(r.FarCases), r.FullCases
 	}
 	return math.NaN(), 0

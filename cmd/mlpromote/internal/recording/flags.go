@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/capture"
