@@ -49,7 +49,7 @@ func hostPackages(tool toolchain.Identity) *evidence.HostPackages {
 	return &evidence.HostPackages{Packages: evidence.NewDigestSet(tool.Lock), Versions: tool.Versions}
 }
 
-// ParityDetails is what was found of an engine beside its report.
+// ParityDetails has the findings about an engine, and the figures that its report leaves out.
 type ParityDetails struct {
 	whole   map[string]tensor.Result // of each output, over all cases
 	against validators.Findings      // why the report is no pass
@@ -58,7 +58,7 @@ type ParityDetails struct {
 
 // Parity compares the outputs of a candidate with the reference's. Outputs that cannot
 // be compared at all, because their shape or dtype differs, are a failure and no error. It also returns
-// what was found of each output, and of each case.
+// the figures of each output and of each case.
 func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs) (evidence.ParityReport, ParityDetails, error) {
 	var out ParityDetails
 	limits := v.Limits.Precisions[c.Engine.Precision].Outputs

@@ -18,7 +18,7 @@ type Sensitivity struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Exclude are the nodes that have to stay in full precision so that the engine keeps its
 	// limits of parity, those that the spec excludes already among them: it was built so
-	// and compared on all cases. Empty where no part of the tried nodes suffices.
+	// and compared on all cases. It is empty if no part of the tried nodes suffices.
 	Exclude []string `json:"exclude,omitempty"`
 	// Unsuited is true where more than two thirds of the nodes would have to stay in full
 	// precision: then little of the model is int8, and Exclude is empty.
@@ -36,7 +36,7 @@ type GraphNodeSensitivity struct {
 }
 
 // SlowEngine is an engine that takes at least farSlower times as long on a machine as the fastest
-// engine in fp32, or as the reference model where no engine is in fp32.
+// engine in fp32, or as the reference model if no engine is in fp32.
 type SlowEngine struct {
 	Label string  `json:"label"`
 	Than  string  `json:"than"`  // label of the engine in fp32; "reference" for the reference model
@@ -46,7 +46,7 @@ type SlowEngine struct {
 	ThanP50Ns int64 `json:"thanP50Ns"`
 }
 
-// Result is what this machine found out about a release.
+// Result has the reports about a release on this machine.
 type Result struct {
 	Ref     registry.Ref     `json:"-"`
 	Release artifact.Release `json:"release"`
@@ -63,7 +63,7 @@ type VerifiedEngine struct {
 	Digest      registry.Digest            `json:"digest"`
 	Parity      evidence.ParityReport      `json:"parity"`
 	Performance evidence.PerformanceReport `json:"performance"`
-	// Sensitivity is there for an int8 engine that failed, where it could be found out.
+	// Sensitivity is set for an int8 engine that failed, if the analysis finished.
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 
 	figures []byte // the file of per-case figures that the parity report names; nil for none
@@ -77,7 +77,7 @@ type SkippedEngine struct {
 	Reason     string              `json:"reason,omitempty"` // why its toolchain cannot be had here, if so
 }
 
-// String says why the engine did not run: what the machine lacks first, and why it lacks that.
+// String returns the reason: the first thing that the machine lacks, and why it lacks it.
 func (s SkippedEngine) String() string {
 	text := s.Label + ": " + s.Mismatches[0].String()
 	if s.Reason != "" {

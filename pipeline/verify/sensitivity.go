@@ -17,7 +17,7 @@ import (
 // Costless is the ratio in dB from which on a node costs nothing.
 const Costless = 120
 
-// Costs reports whether the node alone changes what the model gives.
+// Costs reports whether the node alone changes the outputs of the model.
 func (n GraphNodeSensitivity) Costs() bool { return n.SNRdB < Costless }
 
 // hints adds to the failures of engines, in their order, what their sensitivity says to do:

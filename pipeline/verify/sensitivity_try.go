@@ -28,7 +28,7 @@ type Analysis struct {
 // fetchOnce fetches material at its first call.
 type fetchOnce func() (run.Material, error)
 
-// NewAnalysis gathers what the quantizer was given when the engine was built.
+// NewAnalysis gathers the inputs of the quantizer from when the engine was built.
 func NewAnalysis(v Session, c run.Candidate, made run.Recipe, calibration fetchOnce) (*Analysis, error) {
 	a := &Analysis{v: v, c: c, made: made, input: v.Reference.Inputs(toolchain.RoleModel)}
 	if made.Quantize["method"] != plan.MethodStatic {

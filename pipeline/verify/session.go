@@ -28,7 +28,7 @@ type replaced struct {
 	fault string
 }
 
-// Fetched is what a verification reads, each byte checked against its digest on the way.
+// Fetched has the files that a verification reads, each byte checked against its digest on the way.
 type Fetched struct {
 	Expected
 	Reference      run.Material
@@ -38,7 +38,7 @@ type Fetched struct {
 	next           destination
 }
 
-// Expected is what the outputs of engines are held against.
+// Expected has the outputs that engines are compared with.
 type Expected struct {
 	Limits        validators.Limits
 	Iface         validators.Interface
@@ -49,15 +49,15 @@ type Expected struct {
 	Scorer        *run.Scorer  // of a metric that a program computes
 }
 
-// Beginning is when a verification began, and what it could see of the history then.
+// Beginning is the time at which a verification began, and the newest event that it saw.
 type Beginning struct {
 	StartedOn time.Time `json:"startedOn"`
 	// History is the hash of the model's newest event; empty if the model has no event.
 	History registry.Digest `json:"history,omitempty"`
 }
 
-// Session is one release on one machine: what is to be verified, where, and with what.
-// What it says of these does not change once it is made.
+// Session verifies one release on one machine. It has the release, the machine, and the files that were fetched.
+// It does not change once it is made.
 type Session struct {
 	Env     *run.Env
 	Scratch string
