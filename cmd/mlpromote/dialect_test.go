@@ -133,7 +133,7 @@ var acceptedDialect = map[string]float64{
 	"pipeline/toolchain/toolchaintest comments":   18,
 	"pipeline/tradeoff comments":                  40,
 	"pipeline/tune comments":                      34,
-	"pipeline/verify comments":                    27,
+	"pipeline/verify comments":                    8,
 	"registry comments":                           12,
 	"registry/access comments":                    5,
 	"registry/access/authn comments":              14,
