@@ -138,7 +138,7 @@ func Report(release artifact.Release, e artifact.Engine, v evidence.Verdict) evi
 			Limits: evidence.NewDigestSet(release.Limits), Sources: evidence.NewDigestSet(release.Sources), Reference: evidence.NewDigestSet(e.Reference),
 			Runtime: evidence.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0", Library: evidence.NewDigestSet(digest.FromString("library"))},
 		},
-		Cases: evidence.CasesRun{Count: 5, Ran: 5, Origin: artifact.OriginRecorded},
+		Cases: evidence.CasesRun{Count: 5, Ran: 5, Origin: artifact.OriginRecorded}, Rules: evidence.ReportRules,
 	}
 }
 
