@@ -113,7 +113,7 @@ func TestBoundsAreTheSameAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checks := verified.Engines[1].Parity.Checks
+		checks := verified.Engines[1].Parity.Checks.OfCases()
 		last := checks[len(checks)-2:]
 		if first == nil {
 			first = last

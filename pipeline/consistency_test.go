@@ -154,8 +154,8 @@ func TestJitterHasLimits(t *testing.T) {
 			}
 			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 			if c.want == "" {
-				if err != nil || verified.Engines[0].Parity.Consistency[0].Verdict != evidence.VerdictRecorded {
-					t.Fatalf("error %v, checks %+v; want a pass with jitter that is recorded", err, verified.Engines[0].Parity.Consistency)
+				if err != nil || verified.Engines[0].Parity.Checks.Beyond()[0].Verdict != evidence.VerdictRecorded {
+					t.Fatalf("error %v, checks %+v; want a pass with jitter that is recorded", err, verified.Engines[0].Parity.Checks.Beyond())
 				}
 				return
 			}
@@ -194,12 +194,12 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 				t.Errorf("kept %v, error %v; want nothing: every case was run, so there is nothing to go on with", left, err)
 			}
 			report := verified.Engines[0].Parity
-			if report.Verdict != evidence.VerdictUndecided || len(report.Consistency) == 0 {
-				t.Fatalf("verdict %s with checks %+v, want undecided and some", report.Verdict, report.Consistency)
+			if report.Verdict != evidence.VerdictUndecided || len(report.Checks.Beyond()) == 0 {
+				t.Fatalf("verdict %s with checks %+v, want undecided and some", report.Verdict, report.Checks.Beyond())
 			}
 			for _, check := range ran(report) {
 				if check.Verdict != evidence.VerdictUndecided || !strings.Contains(check.Message, "no time is left") {
-					t.Errorf("%s: %s, %q; want undecided, since no time is left", check.Kind, check.Verdict, check.Message)
+					t.Errorf("%s: %s, %q; want undecided, since no time is left", check.Trial, check.Verdict, check.Message)
 				}
 			}
 			if !slices.ContainsFunc(w.steps, func(s progress.Step) bool { return strings.Contains(s.Note, "1 undecided: repeat") }) {
@@ -230,19 +230,19 @@ func TestHangInOneCheck(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	report := verified.Engines[0].Parity
-	if report.Verdict != evidence.VerdictUndecided || len(report.Reasons) != 1 || len(report.Consistency) != 12 {
-		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 12 checks", report.Verdict, report.Reasons, report.Consistency)
+	if report.Verdict != evidence.VerdictUndecided || len(report.Reasons) != 1 || len(report.Checks.Beyond()) != 12 {
+		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 12 checks", report.Verdict, report.Reasons, report.Checks.Beyond())
 	}
-	for _, p := range report.Consistency {
-		if want := map[bool]evidence.Verdict{false: evidence.VerdictPass, true: evidence.VerdictUndecided}[p.What == "batch=2"]; p.Verdict != want {
-			t.Errorf("%s %s: %s %q, want %s", p.Kind, p.What, p.Verdict, p.Message, want)
+	for _, p := range report.Checks.Beyond() {
+		if want := map[bool]evidence.Verdict{false: evidence.VerdictPass, true: evidence.VerdictUndecided}[p.Size == "batch=2"]; p.Verdict != want {
+			t.Errorf("%s %s: %s %q, want %s", p.Trial, p.Size, p.Verdict, p.Message, want)
 		}
 	}
 }
 
 // ran are the checks of a report that there are for its model.
-func ran(p evidence.ParityReport) []evidence.ConsistencyCheck {
-	return slices.DeleteFunc(slices.Clone(p.Consistency), evidence.ConsistencyCheck.NotForModel)
+func ran(p evidence.ParityReport) evidence.Checks {
+	return slices.DeleteFunc(slices.Clone(p.Checks.Beyond()), evidence.Check.NotForModel)
 }
 
 // An engine that loads for long takes no check from itself nor from another.
@@ -257,11 +257,11 @@ func TestSlowLoad(t *testing.T) {
 	}
 	for _, e := range verified.Engines {
 		if len(ran(e.Parity)) != 4 {
-			t.Errorf("%s has the checks %+v, want repeat, process, load and golden", e.Label, e.Parity.Consistency)
+			t.Errorf("%s has the checks %+v, want repeat, process, load and golden", e.Label, e.Parity.Checks.Beyond())
 		}
 		for _, p := range ran(e.Parity) {
 			if p.Verdict != evidence.VerdictPass {
-				t.Errorf("%s: %s: %s %q, want a pass", e.Label, p.Kind, p.Verdict, p.Message)
+				t.Errorf("%s: %s: %s %q, want a pass", e.Label, p.Trial, p.Verdict, p.Message)
 			}
 		}
 	}
@@ -283,10 +283,10 @@ func (w *world) wantConsistency(t *testing.T, release artifact.Release) {
 		if err := json.Unmarshal(c.Statement.Predicate, &report); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range report.Consistency {
-			got = append(got, strings.TrimSpace(string(p.Kind)+" "+p.What))
-			if p.Verdict != evidence.VerdictPass || p.Cases != 3 && p.Kind != evidence.ConsistencyDimension {
-				t.Errorf("%s %s: %s of %d cases, %q; want a pass", p.Kind, p.What, p.Verdict, p.Cases, p.Message)
+		for _, p := range report.Checks.Beyond() {
+			got = append(got, strings.TrimSpace(string(p.Trial)+" "+p.Size))
+			if p.Verdict != evidence.VerdictPass || p.Cases != 3 && p.Trial != evidence.TrialDimension {
+				t.Errorf("%s %s: %s of %d cases, %q; want a pass", p.Trial, p.Size, p.Verdict, p.Cases, p.Message)
 			}
 		}
 	}
@@ -378,8 +378,8 @@ func TestVerifyLoadsAgain(t *testing.T) {
 			if failed := c.verdict == evidence.VerdictFail; failed != registry.HasCode(err, registry.CodeLimit) || !failed && err != nil {
 				t.Fatalf("error %v, want one of limits: %t", err, failed)
 			}
-			checks := verified.Engines[0].Parity.Consistency
-			at := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Kind == evidence.ConsistencyLoad })
+			checks := verified.Engines[0].Parity.Checks.Beyond()
+			at := slices.IndexFunc(checks, func(p evidence.Check) bool { return p.Trial == evidence.TrialLoad })
 			if at < 0 || checks[at].Verdict != c.verdict || !strings.Contains(checks[at].Message, c.says) {
 				t.Errorf("checks %+v, want %s for load that says %q", checks, c.verdict, c.says)
 			}

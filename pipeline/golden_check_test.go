@@ -49,12 +49,9 @@ func (w *world) storeGolden(t *testing.T, weight float32) {
 	}}
 }
 
-func goldenCheck(e verify.VerifiedEngine) evidence.ConsistencyCheck {
-	at := slices.IndexFunc(e.Parity.Consistency, func(c evidence.ConsistencyCheck) bool { return c.Kind == evidence.ConsistencyGolden })
-	if at < 0 {
-		return evidence.ConsistencyCheck{}
-	}
-	return e.Parity.Consistency[at]
+func goldenCheck(e verify.VerifiedEngine) evidence.Check {
+	check, _ := e.Parity.Checks.Of(evidence.TrialGolden)
+	return check
 }
 
 // onGolden reports whether a job runs the reference model to check golden outputs.
@@ -73,7 +70,7 @@ func TestVerifyComparesGoldenOutputs(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit about the golden outputs", err)
 	}
 	engine := verified.Engines[1]
-	if got := goldenCheck(engine); engine.Parity.Verdict != evidence.VerdictFail || got.Verdict != evidence.VerdictFail || got.Cases != 3 || got.Affected != 3 || got.MaxAbs != 0.75 {
+	if got := goldenCheck(engine); engine.Parity.Verdict != evidence.VerdictFail || got.Verdict != evidence.VerdictFail || got.Cases != 3 || got.Affected != 3 || got.Value != 0.75 {
 		t.Errorf("verdict %s, check %+v; want both to fail, for all cases", engine.Parity.Verdict, got)
 	}
 	if engine.Parity.Outputs["y"].MaxAbs != 0 || len(engine.Parity.Reasons) != 1 || engine.Parity.Reasons[0].Code != "golden_outputs" {

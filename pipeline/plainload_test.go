@@ -47,7 +47,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 	}{
 		"passes":                   {"{options: {graph_optimization_level: basic}}", nil, evidence.VerdictPass, evidence.VerdictPass, ""},
 		"crashes":                  {"{options: {graph_optimization_level: basic}}", crash, evidence.VerdictFail, evidence.VerdictFail, "signal 11"},
-		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, evidence.VerdictFail, evidence.VerdictPass, "signal 11"},
+		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, evidence.VerdictRecorded, evidence.VerdictPass, "signal 11"},
 		"runs out of memory":       {"{options: {graph_optimization_level: basic}}", memory, evidence.VerdictUndecided, evidence.VerdictUndecided, "used up its memory"},
 		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), evidence.VerdictFail, evidence.VerdictFail, "signal to noise ratio"},
 	} {
@@ -80,8 +80,9 @@ func TestVerifyPlainLoad(t *testing.T) {
 				t.Fatalf("error %v, want the verdict %s", err, c.verdict)
 			}
 			p := verified.Engines[0].Parity
-			if p.PlainLoad == nil || p.PlainLoad.Verdict != c.plain || p.PlainLoad.Cases != 3 || !strings.Contains(p.PlainLoad.Message, c.contains) {
-				t.Errorf("plain load %+v, want %s on 3 cases with %q", p.PlainLoad, c.plain, c.contains)
+			plain := plainLoad(p)
+			if plain.Verdict != c.plain || plain.Cases != 3 || !strings.Contains(plain.Message, c.contains) {
+				t.Errorf("plain load %+v, want %s on 3 cases with %q", plain, c.plain, c.contains)
 			}
 			if p.Verdict != c.verdict || p.Settings.Load != artifact.LoadByProfile || p.Settings.Level != "basic" {
 				t.Errorf("verdict %s, settings %+v: want %s by a load profile of level basic", p.Verdict, p.Settings, c.verdict)
@@ -95,6 +96,12 @@ func TestVerifyPlainLoad(t *testing.T) {
 			}
 		})
 	}
+}
+
+// plainLoad returns the check of a report's plain load; the zero Check without one.
+func plainLoad(p evidence.ParityReport) evidence.Check {
+	check, _ := p.Checks.Of(evidence.TrialPlainLoad)
+	return check
 }
 
 // A plain load in which nothing could be compared leaves the engine undecided, although there is time: the
@@ -116,8 +123,8 @@ func TestPlainLoadWithNothingToCompare(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	if p := verified.Engines[0].Parity; p.Verdict != evidence.VerdictUndecided ||
-		p.PlainLoad == nil || p.PlainLoad.Verdict != evidence.VerdictUndecided {
-		t.Errorf("verdict %s, plain load %+v; want both undecided", p.Verdict, p.PlainLoad)
+		plainLoad(p).Verdict != evidence.VerdictUndecided {
+		t.Errorf("verdict %s, plain load %+v; want both undecided", p.Verdict, plainLoad(p))
 	}
 }
 
@@ -154,8 +161,8 @@ func TestVerifyLoadsPlainly(t *testing.T) {
 		t.Errorf("%d fixed runs and %d plain ones, want 2 and 8", fixed, plainly)
 	}
 	p := verified.Engines[0].Parity
-	if p.Settings.Load != artifact.LoadDefault || p.Settings.Threads != 0 || p.Settings.Level != "" || p.PlainLoad != nil {
-		t.Errorf("settings %+v and plain load %v, want %q alone", p.Settings, p.PlainLoad, artifact.LoadDefault)
+	if p.Settings.Load != artifact.LoadDefault || p.Settings.Threads != 0 || p.Settings.Level != "" || plainLoad(p).Trial != "" {
+		t.Errorf("settings %+v and plain load %v, want %q alone", p.Settings, plainLoad(p), artifact.LoadDefault)
 	}
 }
 
@@ -208,7 +215,7 @@ func TestPlainLoadOfAllFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := verified.Engines[0].Parity.PlainLoad; p == nil || p.Verdict != evidence.VerdictPass || p.Cases != 5 || len(files) != 2 {
+	if p := plainLoad(verified.Engines[0].Parity); p.Verdict != evidence.VerdictPass || p.Cases != 5 || len(files) != 2 {
 		t.Errorf("plain load %+v of the files %q, want a pass on 5 cases of 2 files", p, files)
 	}
 }
@@ -253,7 +260,7 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 		}
 		return nil
 	}
-	verify := func(first bool) (*evidence.ParityReport, *evidence.PlainLoad) {
+	verify := func(first bool) (*evidence.ParityReport, evidence.Check) {
 		t.Helper()
 		loads = 0
 		w.p.Draw = func(n int) int {
@@ -267,7 +274,7 @@ func TestPlainLoadIsRunAgainWhereItFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		report := verified.Engines[0].Parity
-		return &report, report.PlainLoad
+		return &report, plainLoad(report)
 	}
 	if r, p := verify(false); r.Verdict != evidence.VerdictPass || p.Cases != 32 || p.Drawn != nil || loads != 1 {
 		t.Fatalf("without the bad case: %s, plain load %+v in %d loads; want a pass on 32 cases", r.Verdict, p, loads)

@@ -27,7 +27,7 @@ const (
 // JudgeAgain gives a reason for each output that differs by too much between runs of the same cases:
 // found is what differs, and whole is what the engine is off from the reference over all cases. It
 // gives none for other kinds of checks, nor for outputs of which nothing was compared.
-func (l Limits) JudgeAgain(kind evidence.ConsistencyKind, precision string, found, whole map[string]tensor.Result) []evidence.Reason {
+func (l Limits) JudgeAgain(kind evidence.Trial, precision string, found, whole map[string]tensor.Result) []evidence.Reason {
 	trial := TrialOf(kind)
 	jitter := l.Consistency != nil && l.Consistency.Jitter == JitterLimits && trial.SameCases
 	if jitter || !trial.Again {
@@ -84,7 +84,7 @@ func answersOf(o OutputLimits, found, own tensor.Result) (all []answersAgain) {
 // judgeAnswers holds the answers that differ to those of the engine that are not the reference's, as
 // errors are held to its own error: by the lower bound of their share, and in one process also by
 // their number.
-func (l Limits) judgeAnswers(trial Trial, output string, a answersAgain) (evidence.Reason, bool) {
+func (l Limits) judgeAnswers(trial TrialRow, output string, a answersAgain) (evidence.Reason, bool) {
 	own := a.missed / float64(a.ownCases)
 	allowed := max(2*own, (1-a.limit)/10)
 	if trial.InProcess {

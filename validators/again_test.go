@@ -14,10 +14,10 @@ import (
 // other processes and other loads by 1.41 times that, or by a tenth of what the limits allow.
 func TestJudgeAgainAtTheLimit(t *testing.T) {
 	t.Parallel()
-	const repeat, process, load, batch = evidence.ConsistencyRepeat, evidence.ConsistencyProcess, evidence.ConsistencyLoad, evidence.ConsistencyBatch
+	const repeat, process, load, batch = evidence.TrialRepeat, evidence.TrialProcess, evidence.TrialLoad, evidence.TrialBatch
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
-		kind   evidence.ConsistencyKind
+		kind   evidence.Trial
 		jitter string
 		own    float64 // SNR in dB; the limit is 12
 		found  float64
@@ -42,7 +42,7 @@ func TestJudgeAgainAtTheLimit(t *testing.T) {
 		"process within limits":       {process, validators.JitterLimits, 20, 0, false},
 		"batch is no jitter":          {batch, validators.JitterLimits, 20, 0, true},
 		"none is no way around":       {repeat, validators.JitterNone, 20, 26.01, true},
-		"dimensions are other inputs": {evidence.ConsistencyDimension, "", 20, 0, false},
+		"dimensions are other inputs": {evidence.TrialDimension, "", 20, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,9 +69,9 @@ func TestJudgeAgainAtTheLimit(t *testing.T) {
 // none may differ if the engine misses none.
 func TestJudgeAgainOfAnswers(t *testing.T) {
 	t.Parallel()
-	const repeat, process, batch = evidence.ConsistencyRepeat, evidence.ConsistencyProcess, evidence.ConsistencyBatch
+	const repeat, process, batch = evidence.TrialRepeat, evidence.TrialProcess, evidence.TrialBatch
 	for name, c := range map[string]struct {
-		kind           evidence.ConsistencyKind
+		kind           evidence.Trial
 		jitter         string
 		missed, differ float64 // of 400 cases and of 32
 		fails          bool
@@ -92,7 +92,7 @@ func TestJudgeAgainOfAnswers(t *testing.T) {
 		"more in a batch":               {batch, "", 0, 4, true},
 		"limits of outputs":             {repeat, validators.JitterLimits, 0, 16, false},
 		"limits of outputs, in a batch": {batch, validators.JitterLimits, 0, 16, true},
-		"dimensions are no second run":  {evidence.ConsistencyDimension, "", 0, 16, false},
+		"dimensions are no second run":  {evidence.TrialDimension, "", 0, 16, false},
 		"none is no way around":         {repeat, validators.JitterNone, 0, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,8 +79,8 @@ func (j *judgement) skill(output string, r tensor.Result) {
 	if math.IsNaN(skill) {
 		return
 	}
-	check := evidence.Check{Output: output, Figure: figure.Skill, Value: evidence.Figure(skill), Limit: leastSkill,
-		AtLeast: true, Cases: r.FullCases, Verdict: evidence.VerdictPass}
+	check := checkOf(output, figure.Skill, limit{leastSkill, true, true})
+	check.Value, check.Cases, check.Verdict = evidence.Figure(skill), r.FullCases, evidence.VerdictPass
 	if !(skill >= leastSkill) {
 		check.Verdict = evidence.VerdictFail
 		cases := float64(r.FullCases)
@@ -89,20 +89,36 @@ func (j *judgement) skill(output string, r tensor.Result) {
 		if r.OtherCases < fewOthers {
 			message += fmt.Sprintf("; %d of %s have other answers, too few to tell: add more of these", r.OtherCases, registry.Count(r.FullCases, "case"))
 		}
-		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.Skill, Limit: check.Limit, Value: check.Value, Message: message})
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.Skill, Limit: check.LimitValue(), Value: check.Value, Message: message})
 	}
 	j.checks = append(j.checks, check)
 }
 
+// checkOf returns the check of a limit on the run of all cases, before anything is measured.
+func checkOf(output, name string, l limit) evidence.Check {
+	return evidence.Check{Trial: evidence.TrialCases, Baseline: baselineOf(name), Output: output, Figure: name, Limit: figureOf(l.value), AtLeast: l.atLeast}
+}
+
+// baselineOf returns what a figure of the run of all cases compares with.
+func baselineOf(name string) evidence.Baseline {
+	switch row, _ := figure.Find(name); {
+	case name == figure.Regression:
+		return evidence.BaselineCurrent
+	case row.Subject == figure.Answers:
+		return evidence.BaselineLabels
+	}
+	return evidence.BaselineGolden
+}
+
 // exact checks a limit that must hold for every case that ran. worst is the number of the worst
 // case, or -1.
-func (j *judgement) exact(output string, row figure.Row, limit, measured float64, worst int) {
-	check := evidence.Check{Output: output, Figure: row.Name, Value: evidence.Figure(measured), Limit: evidence.Figure(limit),
-		AtLeast: row.AtLeast, Verdict: evidence.VerdictPass, Cases: j.full}
+func (j *judgement) exact(output string, row figure.Row, bound, measured float64, worst int) {
+	check := checkOf(output, row.Name, limit{bound, row.AtLeast, true})
+	check.Value, check.Cases, check.Verdict = evidence.Figure(measured), j.full, evidence.VerdictPass
 	if worst >= 0 {
 		check.Case = &worst
 	}
-	if row.Keeps(measured, limit) {
+	if row.Keeps(measured, bound) {
 		if !row.Overall {
 			check.Proves = figureOf(stats.UpperRate(0, j.full, j.confidence))
 		}
@@ -115,12 +131,13 @@ func (j *judgement) exact(output string, row figure.Row, limit, measured float64
 	if row.AtLeast {
 		how = "below"
 	}
-	j.exceeded(output, row.Name, row.Phrase, limit, measured, worst, how)
+	j.exceeded(output, row.Name, row.Phrase, bound, measured, worst, how)
 }
 
 // elements checks the tolerances of elements.
 func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.Result) {
-	check := evidence.Check{Output: output, Figure: figure.Elements, Value: evidence.Figure(r.Failed), Verdict: evidence.VerdictPass, Cases: j.full}
+	check := checkOf(output, figure.Elements, most(&AtMost{}))
+	check.Value, check.Cases, check.Verdict = evidence.Figure(r.Failed), j.full, evidence.VerdictPass
 	if r.Worst != nil {
 		check.Case = &r.Worst.Case
 	}
@@ -135,10 +152,10 @@ func (j *judgement) elements(output string, tolerance tensor.Options, r tensor.R
 
 // rate checks a limit on a share of cases by its bounds: it holds if the lower one does, and
 // fails if the upper one does not.
-func (j *judgement) rate(output, name string, limit, misses float64, cases int) {
+func (j *judgement) rate(output, name string, bound, misses float64, cases int) {
 	row, _ := figure.Find(name)
-	check := evidence.Check{Output: output, Figure: name, Limit: evidence.Figure(limit), AtLeast: true,
-		Misses: figureOf(misses), Cases: cases}
+	check := checkOf(output, name, limit{bound, true, true})
+	check.Misses, check.Cases = figureOf(misses), cases
 	low, high := j.settle(&check, nil)
 	subject := ""
 	if output != "" {
@@ -147,16 +164,16 @@ func (j *judgement) rate(output, name string, limit, misses float64, cases int) 
 	said := fmt.Sprintf("%s%s is %s in %s", subject, cmp.Or(row.Phrase, name), share(float64(check.Value)), registry.Count(cases, "case"))
 	switch {
 	case math.IsNaN(misses):
-		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.LimitValue(), Value: check.Value,
 			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values; if it has no scores, give it another kind", subject, name)})
 	case check.Verdict == evidence.VerdictPass:
 	case check.Verdict == evidence.VerdictFail:
-		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
-			Message: fmt.Sprintf("%s: with %s confidence at most %s, below the limit of %s", said, share(j.confidence), share(high), share(limit))})
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: name, Limit: check.LimitValue(), Value: check.Value,
+			Message: fmt.Sprintf("%s: with %s confidence at most %s, below the limit of %s", said, share(j.confidence), share(high), share(bound))})
 	default:
-		j.undecided(evidence.Reason{Code: ReasonNotEnough, Output: output, Figure: name, Limit: check.Limit, Value: check.Value,
+		j.undecided(evidence.Reason{Code: ReasonNotEnough, Output: output, Figure: name, Limit: check.LimitValue(), Value: check.Value,
 			Message: fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: %s",
-				said, proven(low), share(j.confidence), share(limit), enough(misses, cases, 1-limit, j.confidence))})
+				said, proven(low), share(j.confidence), share(bound), enough(misses, cases, 1-bound, j.confidence))})
 	}
 	j.checks = append(j.checks, check)
 }
@@ -187,17 +204,18 @@ func figureOf(v float64) *evidence.Figure {
 // that the destination has now: the answers that only one of them has right decide.
 func (j *judgement) drop(name, other string, limit float64, a *evidence.Accuracy) {
 	lost, won := int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won)))
-	check := evidence.Check{Figure: name, Limit: evidence.Figure(limit), Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
+	check := checkOf("", name, most(&AtMost{limit}))
+	check.Misses, check.Won, check.Cases = &a.Lost, &a.Won, a.Cases
 	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %.2f %%, %s is %.2f %%: a drop of %.2f points in %s", a.Metric,
 		100*a.Engine, other, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
 	switch check.Verdict {
 	case evidence.VerdictPass:
 	case evidence.VerdictFail:
-		j.fail(evidence.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
+		j.fail(evidence.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.LimitValue(), Value: check.Value,
 			Message: fmt.Sprintf("%s, with %s confidence at least %.2f; the limit is %.2f", said, share(j.confidence), 100*low, 100*limit)})
 	default:
-		j.undecided(evidence.Reason{Code: ReasonNotEnough, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
+		j.undecided(evidence.Reason{Code: ReasonNotEnough, Figure: a.Metric, Limit: check.LimitValue(), Value: check.Value,
 			Message: fmt.Sprintf("%s, with %s confidence at most %.2f, and the limit is %.2f: %s", said,
 				share(j.confidence), 100*high, 100*limit, enoughForDrop(lost, won, a.Cases, limit, j.confidence))})
 	}

@@ -105,10 +105,11 @@ func (j *judgement) counts(limit *AccuracyLimit, a *evidence.Accuracy) {
 
 // relative checks what share of the answers that the reference has right the engine has.
 func (j *judgement) relative(limit float64, a *evidence.Accuracy) {
-	check := evidence.Check{Figure: figure.Relative, Limit: evidence.Figure(limit), AtLeast: true, Misses: &a.Lost, Won: &a.Won, Cases: a.Cases}
+	check := checkOf("", figure.Relative, least(&AtLeast{limit}))
+	check.Misses, check.Won, check.Cases = &a.Lost, &a.Won, a.Cases
 	low, high := j.settle(&check, a)
 	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(float64(check.Value)), registry.Count(a.Cases, "case"))
-	reason := evidence.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
+	reason := evidence.Reason{Figure: a.Metric, Limit: check.LimitValue(), Value: check.Value}
 	switch check.Verdict {
 	case evidence.VerdictPass:
 	case evidence.VerdictFail:
@@ -151,8 +152,8 @@ func (j *judgement) figures(limit *AccuracyLimit, f accuracy.Figures) {
 // better one does not.
 func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.Bounded) {
 	cases := len(f.Engine.Each)
-	check := evidence.Check{Figure: name, Value: evidence.Figure(b.Value), Limit: evidence.Figure(l.value), AtLeast: l.atLeast,
-		Low: figureOf(b.Low), High: figureOf(b.High), Cases: cases, Resampled: true}
+	check := checkOf("", name, l)
+	check.Value, check.Low, check.High, check.Cases, check.Resampled = evidence.Figure(b.Value), figureOf(b.Low), figureOf(b.High), cases, true
 	worse, better := b.High, b.Low
 	if l.atLeast {
 		worse, better = b.Low, b.High
@@ -167,7 +168,7 @@ func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.
 	if name != figure.Accuracy {
 		code = ReasonAccuracy
 	}
-	reason := evidence.Reason{Code: code, Figure: f.Metric.Name, Limit: check.Limit, Value: check.Value}
+	reason := evidence.Reason{Code: code, Figure: f.Metric.Name, Limit: check.LimitValue(), Value: check.Value}
 	said := j.saidOf(name, f, b)
 	switch {
 	case none(reference):

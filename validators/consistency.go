@@ -43,25 +43,25 @@ func (l Limits) ExactRepeats() bool {
 
 // JudgeNotRun gives a reason for each check that the limits want and that nothing is known of: those
 // are undecided.
-func (l Limits) JudgeNotRun(checks []evidence.ConsistencyCheck) []evidence.Reason {
+func (l Limits) JudgeNotRun(checks evidence.Checks) []evidence.Reason {
 	if l.Consistency == nil || !l.Consistency.Required && !l.ExactRepeats() {
 		return nil
 	}
 	var reasons []evidence.Reason
 	for _, c := range checks {
-		if c.Verdict == evidence.VerdictUndecided && (l.Consistency.Required || TrialOf(c.Kind).SameCases) {
-			reasons = append(reasons, notRun(c.Kind, c.What, c.Message))
+		if c.Verdict == evidence.VerdictUndecided && (l.Consistency.Required || TrialOf(c.Trial).SameCases) {
+			reasons = append(reasons, notRun(c.Trial, c.Size, c.Message))
 		}
 	}
 	for _, t := range trials {
-		if t.Wanted && !slices.ContainsFunc(checks, func(c evidence.ConsistencyCheck) bool { return c.Kind == t.Kind }) {
-			reasons = append(reasons, notRun(t.Kind, "", ""))
+		if t.Wanted && !slices.ContainsFunc(checks, func(c evidence.Check) bool { return c.Trial == t.Trial }) {
+			reasons = append(reasons, notRun(t.Trial, "", ""))
 		}
 	}
 	return reasons
 }
 
-func notRun(kind evidence.ConsistencyKind, what, why string) evidence.Reason {
+func notRun(kind evidence.Trial, what, why string) evidence.Reason {
 	message := "the limits want the consistency check " + string(kind)
 	if what != "" {
 		message += " " + what

@@ -11,28 +11,28 @@ import (
 // Checks that the limits require and that did not run are listed by name.
 func TestChecksThatDidNotRun(t *testing.T) {
 	t.Parallel()
-	pass := func(kind evidence.ConsistencyKind) evidence.ConsistencyCheck {
-		return evidence.ConsistencyCheck{Kind: kind, Verdict: evidence.VerdictPass}
+	pass := func(kind evidence.Trial) evidence.Check {
+		return evidence.Check{Trial: kind, Verdict: evidence.VerdictPass}
 	}
-	repeat, process := pass(evidence.ConsistencyRepeat), pass(evidence.ConsistencyProcess)
-	unknown := func(kind evidence.ConsistencyKind, what string) evidence.ConsistencyCheck {
-		return evidence.ConsistencyCheck{Kind: kind, What: what, Verdict: evidence.VerdictUndecided, Message: "no time"}
+	repeat, process := pass(evidence.TrialRepeat), pass(evidence.TrialProcess)
+	unknown := func(kind evidence.Trial, what string) evidence.Check {
+		return evidence.Check{Trial: kind, Size: what, Verdict: evidence.VerdictUndecided, Message: "no time"}
 	}
 	none, all := &validators.ConsistencyLimits{Jitter: validators.JitterNone}, &validators.ConsistencyLimits{Required: true}
-	type checks = []evidence.ConsistencyCheck
+	type checks = evidence.Checks
 	for name, c := range map[string]struct {
 		limits *validators.ConsistencyLimits
 		checks checks
 		want   string
 	}{
 		"nothing wanted":              {nil, nil, ""},
-		"no jitter, known":            {none, checks{repeat, process, unknown(evidence.ConsistencyBatch, "batch=8")}, ""},
-		"no jitter, unknown":          {none, checks{unknown(evidence.ConsistencyRepeat, ""), process}, "the limits want the consistency check repeat, which did not run: no time"},
-		"no jitter, not loaded again": {none, checks{repeat, process, unknown(evidence.ConsistencyLoad, "")}, "the limits want the consistency check load, which did not run: no time"},
+		"no jitter, known":            {none, checks{repeat, process, unknown(evidence.TrialBatch, "batch=8")}, ""},
+		"no jitter, unknown":          {none, checks{unknown(evidence.TrialRepeat, ""), process}, "the limits want the consistency check repeat, which did not run: no time"},
+		"no jitter, not loaded again": {none, checks{repeat, process, unknown(evidence.TrialLoad, "")}, "the limits want the consistency check load, which did not run: no time"},
 		"no jitter, nothing checked":  {none, nil, "the limits want the consistency check repeat, which did not run; the limits want the consistency check process, which did not run"},
 		"by the limits, unknown":      {&validators.ConsistencyLimits{Jitter: validators.JitterLimits}, nil, ""},
 		"all, known":                  {all, checks{repeat, process}, ""},
-		"all, one unknown": {all, checks{repeat, process, unknown(evidence.ConsistencyBatch, "batch=8")},
+		"all, one unknown": {all, checks{repeat, process, unknown(evidence.TrialBatch, "batch=8")},
 			"the limits want the consistency check batch batch=8, which did not run: no time"},
 	} {
 		t.Run(name, func(t *testing.T) {

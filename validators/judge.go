@@ -75,7 +75,7 @@ type Judgement struct {
 	Found   Findings          // what both follow from
 	// Checks are all limits with what was measured; Confidence is the
 	// level of their bounds.
-	Checks     []evidence.Check
+	Checks     evidence.Checks
 	Confidence float64
 	Slices     []evidence.SliceAccuracy // with their bounds
 }
@@ -119,7 +119,7 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 // judgement collects findings and checks.
 type judgement struct {
 	found      Findings
-	checks     []evidence.Check
+	checks     evidence.Checks
 	confidence float64
 	cases      int // that ran
 	least      int // cases that the limits ask for

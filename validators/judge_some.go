@@ -54,7 +54,7 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 
 // CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and skill are for
 // all cases to say: in one that is almost all background an engine that misses less than it may is no better than a constant.
-func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) []evidence.Check {
+func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) evidence.Checks {
 	judged := l.Judge(precision, Measured{Outputs: withoutSkill(outputs), Cases: 1})
 	return slices.DeleteFunc(judged.Checks, func(c evidence.Check) bool {
 		row, _ := figure.Find(c.Figure)

@@ -12,7 +12,7 @@ import (
 // bound does, and decibels are taken as the ratio of errors that they are. It is NaN where the
 // figure has no value.
 func Margin(c evidence.Check) float64 {
-	value, limit := float64(c.Value), float64(c.Limit)
+	value, limit := float64(c.Value), float64(c.LimitValue())
 	switch {
 	case c.Identical > 0: // which bounds do not prove
 	case !c.AtLeast && c.High != nil:

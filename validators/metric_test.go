@@ -3,6 +3,7 @@ package validators_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,8 +51,8 @@ func judgedFigures(limit validators.AccuracyLimit, f accuracy.Figures) (validato
 		Accuracy: &a, Figures: &f, Current: &a, CurrentFigures: &f, Cases: n}
 	j := limits.Judge("fp32", measured)
 	report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
-		Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: n, Ran: n}, Outputs: map[string]evidence.OutputFigures{"logits": {}},
-		Accuracy: &a, Current: &evidence.CurrentAccuracy{Accuracy: a}, Rules: limits.V, Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: j.Checks}
+		Cases: evidence.CasesRun{Count: n, Ran: n}, Outputs: map[string]evidence.OutputFigures{"logits": {}},
+		Accuracy: &a, Current: &evidence.CurrentAccuracy{Accuracy: a}, Rules: limits.V, Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: slices.Concat(j.Checks, goldenCompared())}
 	return j, report
 }
 
@@ -169,7 +170,7 @@ func TestRejudgeBelievesNoBoundsOfRates(t *testing.T) {
 	for i := range report.Checks {
 		if c := &report.Checks[i]; c.Figure == "accuracy" {
 			low := evidence.Figure(0.99)
-			c.Resampled, c.Low, c.Limit = true, &low, 0.98
+			c.Resampled, c.Low, c.Limit = true, &low, new(evidence.Figure(0.98))
 		}
 	}
 	if got, err := validators.Rejudge(report); err != nil || got.Verdict == evidence.VerdictPass || got.Taken != 0 || len(got.Differences) == 0 {

@@ -64,13 +64,13 @@ func RejudgeWith(report evidence.ParityReport, beside Beside) (Rejudged, error) 
 	}
 	said := cmp.Or(report.Verdict, evidence.VerdictUndecided)
 	again := rejudgement{report: report, said: said, found: Rejudged{Said: said, Attempts: report.Attempts,
-		Checks: len(report.Checks), Differences: []Difference{}}}
+		Checks: len(report.Checks.OfCases()), Differences: []Difference{}}}
 	again.confidence()
 	if err := again.recount(beside); err != nil {
 		return Rejudged{}, err
 	}
 	verdicts := make([]evidence.Verdict, 0, len(report.Checks))
-	for _, c := range report.Checks {
+	for _, c := range report.Checks.OfCases() {
 		verdicts = append(verdicts, again.check(c))
 	}
 	again.fold(slices.Concat(verdicts, again.slices(), again.limits(beside)))
@@ -129,6 +129,9 @@ func (r *rejudgement) check(c evidence.Check) evidence.Verdict {
 	if c.AtLeast != row.AtLeast {
 		r.differ(what+": atLeast", fmt.Sprint(c.AtLeast), fmt.Sprint(row.AtLeast))
 		c.AtLeast = row.AtLeast
+	}
+	if want := baselineOf(c.Figure); c.Baseline != want {
+		r.differ(what+": baseline", string(c.Baseline), string(want))
 	}
 	r.cases(what, row, c)
 	var verdict evidence.Verdict
@@ -234,12 +237,12 @@ func (r *rejudgement) exact(what string, row figure.Row, c evidence.Check) evide
 	}
 	switch c.Figure {
 	case figure.Elements:
-		c.Limit = 0 // none may fail
+		c.Limit = figureOf(0) // none may fail
 	case figure.Skill:
-		r.same(what+": limit", &c.Limit, leastSkill)
-		c.Limit = leastSkill
+		r.same(what+": limit", c.Limit, leastSkill)
+		c.Limit = figureOf(leastSkill)
 	}
-	if !row.Keeps(float64(c.Value), float64(c.Limit)) {
+	if !row.Keeps(float64(c.Value), float64(c.LimitValue())) {
 		return evidence.VerdictFail
 	}
 	if !row.Overall {
@@ -333,7 +336,7 @@ func (r *rejudgement) resampled(what string, m accuracy.Metric, c evidence.Check
 	if c.AtLeast {
 		worse, better = better, worse
 	}
-	return limit{float64(c.Limit), c.AtLeast, true}.decide(reference, engine, worse, better)
+	return limit{float64(c.LimitValue()), c.AtLeast, true}.decide(reference, engine, worse, better)
 }
 
 // valueOf returns what a check of accuracy is about; NaN for a ratio to nothing, or to less.
@@ -404,9 +407,5 @@ func (r *rejudgement) failsBeside() bool {
 			return true
 		}
 	}
-	plain, profile := r.report.PlainLoad, r.report.Settings.Profile
-	if plain != nil && plain.Verdict == evidence.VerdictFail && (profile == nil || !profile.Required) {
-		return true
-	}
-	return slices.ContainsFunc(r.report.Consistency, func(p evidence.ConsistencyCheck) bool { return p.Verdict == evidence.VerdictFail })
+	return slices.ContainsFunc(r.report.Checks.Beyond(), func(c evidence.Check) bool { return c.Verdict == evidence.VerdictFail })
 }

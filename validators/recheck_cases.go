@@ -177,7 +177,7 @@ func (r *rejudgement) recountOutputs(each map[string][]tensor.CaseFigures, besid
 		if beside.oneSpread(name) {
 			r.recountSpread(name, said, each[name])
 		}
-		for _, c := range r.report.Checks {
+		for _, c := range r.report.Checks.OfCases() {
 			if c.Output == name {
 				r.recountCheck(what+", "+c.Figure, c, total)
 			}

@@ -151,10 +151,10 @@ func measuredReport(t *testing.T, name string, n int, seed uint64) percaseReport
 		t.Fatal(err, leftOut)
 	}
 	return percaseReport{file: file, limits: l, report: evidence.ParityReport{
-		ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: n, Ran: n},
+		ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons}, Cases: evidence.CasesRun{Count: n, Ran: n},
 		Outputs:  map[string]evidence.OutputFigures{"logits": parity.Figures("float64", result)},
 		Accuracy: &a, Current: &evidence.CurrentAccuracy{Accuracy: was}, Slices: j.Slices, Rules: l.V, Confidence: evidence.Figure(j.Confidence),
-		Attempts: 1, Checks: j.Checks, CaseFigures: evidence.NameCaseFigures(file, leftOut),
+		Attempts: 1, Checks: slices.Concat(j.Checks, goldenCompared()), CaseFigures: evidence.NameCaseFigures(file, leftOut),
 	}}
 }
 
@@ -198,7 +198,10 @@ func numbersOf(r *evidence.ParityReport) map[string]*evidence.Figure {
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		what := c.Figure + " " + c.Output + c.Slice
-		all[what+" value"], all[what+" limit"] = &c.Value, &c.Limit
+		if c.Trial != evidence.TrialCases {
+			continue
+		}
+		all[what+" value"], all[what+" limit"] = &c.Value, c.Limit
 		for name, f := range map[string]*evidence.Figure{"low": c.Low, "high": c.High, "misses": c.Misses, "won": c.Won} {
 			if f != nil {
 				all[what+" "+name] = f

@@ -89,7 +89,7 @@ func (r *rejudgement) tooFewCases(least int) (differences []Difference) {
 // mostCases is the largest number of cases that a check of an output has; false without a check. Those of top1 are fewer where
 // rows of cases say nothing.
 func (r *rejudgement) mostCases(output string) (most int, checked bool) {
-	for _, c := range r.report.Checks {
+	for _, c := range r.report.Checks.OfCases() {
 		if c.Output == output && c.Figure != figure.Top1 {
 			most, checked = max(most, c.Cases), true
 		}
@@ -103,7 +103,7 @@ func (r *rejudgement) lackingConsistency(l Limits) []evidence.Reason {
 	if r.said != evidence.VerdictPass {
 		return nil
 	}
-	return append(l.JudgeNotRun(r.report.Consistency), r.lackingGolden()...)
+	return append(l.JudgeNotRun(r.report.Checks.Beyond()), r.lackingGolden()...)
 }
 
 // GoldenDiffer is in one of how many cases golden outputs may differ from what the reference model computes again.
@@ -112,12 +112,10 @@ const GoldenDiffer = 64
 // lackingGolden gives a reason where nothing in a report that passes says that the golden outputs are those of the reference model: no pass
 // is without.
 func (r *rejudgement) lackingGolden() []evidence.Reason {
-	at := slices.IndexFunc(r.report.Consistency, func(c evidence.ConsistencyCheck) bool { return c.Kind == evidence.ConsistencyGolden })
 	why := ""
-	if at < 0 {
+	if c, there := r.report.Checks.Of(evidence.TrialGolden); !there {
 		why = "there is no check golden, of the golden outputs"
 	} else {
-		c := r.report.Consistency[at]
 		switch {
 		case c.Verdict != evidence.VerdictPass && c.Verdict != evidence.VerdictRecorded:
 			why = fmt.Sprintf("the check golden is %q beside a pass", c.Verdict)
@@ -220,7 +218,7 @@ func (a AccuracyLimit) checks(slice string) []limitOf {
 
 // compareChecks compares some of the checks with the limits that they are of.
 func (r *rejudgement) compareChecks(want []limitOf, some func(evidence.Check) bool) (differences []Difference) {
-	checks := slices.DeleteFunc(slices.Clone(r.report.Checks), func(c evidence.Check) bool { return !some(c) })
+	checks := slices.DeleteFunc(r.report.Checks.OfCases(), func(c evidence.Check) bool { return !some(c) })
 	for _, l := range want {
 		at := slices.IndexFunc(checks, func(c evidence.Check) bool {
 			return c.Output == l.output && c.Figure == l.figure && c.Slice == l.slice
@@ -229,8 +227,8 @@ func (r *rejudgement) compareChecks(want []limitOf, some func(evidence.Check) bo
 			differences = append(differences, Difference{l.String(), notThere, "a check: the limits bound it"})
 			continue
 		}
-		if c := checks[at]; float64(c.Limit) != l.value {
-			differences = append(differences, Difference{l.String() + ": limit", number(float64(c.Limit)), number(l.value) + " as in the limits"})
+		if c := checks[at]; float64(c.LimitValue()) != l.value {
+			differences = append(differences, Difference{l.String() + ": limit", number(float64(c.LimitValue())), number(l.value) + " as in the limits"})
 		}
 		checks = slices.Delete(checks, at, at+1)
 	}

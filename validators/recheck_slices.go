@@ -45,14 +45,14 @@ type checkOfSlice struct{ slice, figure string }
 // sliceChecks returns the limits on slices by their figures, and which slices have a check of each.
 func (r *rejudgement) sliceChecks(differ func(what, said, follows string)) (limits map[string]evidence.Figure, checked map[checkOfSlice]bool) {
 	limits, checked = make(map[string]evidence.Figure), make(map[checkOfSlice]bool)
-	for _, c := range r.report.Checks {
+	for _, c := range r.report.Checks.OfCases() {
 		if c.Slice == "" {
 			continue
 		}
-		if limit, known := limits[c.Figure]; known && limit != c.Limit {
-			differ(c.Figure+" of slice "+c.Slice+": limit", number(float64(c.Limit)), number(float64(limit))+" as of the others")
+		if limit, known := limits[c.Figure]; known && limit != c.LimitValue() {
+			differ(c.Figure+" of slice "+c.Slice+": limit", number(float64(c.LimitValue())), number(float64(limit))+" as of the others")
 		} else {
-			limits[c.Figure] = c.Limit
+			limits[c.Figure] = c.LimitValue()
 		}
 		checked[checkOfSlice{c.Slice, c.Figure}] = true
 	}

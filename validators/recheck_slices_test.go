@@ -30,8 +30,8 @@ func slicedReport(t *testing.T) evidence.ParityReport {
 		t.Fatalf("%s, %+v, %d checks; want 8 checks, of which that of slice 2 fails", j.Verdict, j.Reasons, len(j.Checks))
 	}
 	return evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: j.Verdict, Reasons: j.Reasons},
-		Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 600, Ran: 600}, Outputs: map[string]evidence.OutputFigures{"logits": {}},
-		Accuracy: &whole, Rules: l.V, Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: j.Checks, Slices: j.Slices}
+		Cases: evidence.CasesRun{Count: 600, Ran: 600}, Outputs: map[string]evidence.OutputFigures{"logits": {}},
+		Accuracy: &whole, Rules: l.V, Confidence: evidence.Figure(j.Confidence), Attempts: 1, Checks: slices.Concat(j.Checks, goldenCompared()), Slices: j.Slices}
 }
 
 // A report cannot pass by leaving out a slice that fails, or its checks.
@@ -53,7 +53,7 @@ func TestRejudgeSlices(t *testing.T) {
 		"another slice instead": {func(r *evidence.ParityReport) { without(r, ofSlice2); r.Slices[2].Value = "1" }, "slice 1"},
 		"a lower limit of a slice": {func(r *evidence.ParityReport) {
 			at := slices.IndexFunc(r.Checks, func(c evidence.Check) bool { return ofSlice2(c) && c.Figure == "accuracy" })
-			r.Checks[at].Limit, r.Checks[at].Verdict = 0.3, evidence.VerdictPass
+			r.Checks[at].Limit, r.Checks[at].Verdict = new(evidence.Figure(0.3)), evidence.VerdictPass
 		}, "accuracy of slice 2: limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,12 +82,12 @@ func TestRejudgeBoundsAroundTheValue(t *testing.T) {
 		{Metric: "rmse", Relative: &validators.AtLeast{Min: 0.99}},
 	} {
 		_, report := judgedFigures(limit, values(t, limit.Metric, 100))
-		c := &report.Checks[len(report.Checks)-1]
+		c := &report.Checks[len(report.Checks.OfCases())-1]
 		if !c.Resampled || c.Verdict != evidence.VerdictFail {
 			t.Fatalf("%s of %s: %+v, want a fail by a bootstrap", c.Figure, limit.Metric, c)
 		}
 		low, high := c.Limit, c.Limit
-		c.Low, c.High, c.Verdict = &low, &high, evidence.VerdictPass
+		c.Low, c.High, c.Verdict = low, high, evidence.VerdictPass
 		report.Verdict, report.Reasons = evidence.VerdictPass, nil
 		got, err := validators.Rejudge(report)
 		if err != nil || got.Verdict != evidence.VerdictUndecided || len(got.Differences) == 0 {
@@ -107,7 +107,7 @@ func TestRejudgeRatioToNothing(t *testing.T) {
 	j, report := judgedFigures(validators.AccuracyLimit{Metric: "mae", Drop: &validators.AtMost{Max: 0.1}}, f)
 	got, err := validators.Rejudge(report)
 	if err != nil || j.Verdict != evidence.VerdictUndecided || got.Verdict != j.Verdict ||
-		len(got.Differences) > 0 || !math.IsNaN(float64(report.Checks[len(report.Checks)-1].Value)) {
+		len(got.Differences) > 0 || !math.IsNaN(float64(report.Checks[len(report.Checks.OfCases())-1].Value)) {
 		t.Errorf("%s: %+v, error %v; want undecided without a difference", j.Verdict, got, err)
 	}
 }

@@ -37,7 +37,7 @@ func (r *rejudgement) recountSpread(output string, said evidence.OutputFigures, 
 	r.same(what+": snrDb", &said.SpreadSNRdB, follows.SpreadSNR)
 	r.same(what+": maxError", &said.MaxError, follows.MaxError)
 	r.same(what+": caseError", &said.CaseError, follows.CaseError)
-	for _, c := range r.report.Checks {
+	for _, c := range r.report.Checks.OfCases() {
 		if c.Output == output && c.Figure == figure.Close {
 			r.same(what+", close: misses", c.Misses, float64(follows.FarCases))
 		}

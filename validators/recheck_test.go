@@ -23,11 +23,10 @@ func reported(l validators.Limits, result tensor.Result, a *evidence.Accuracy, a
 	judged := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result},
 		Accuracy: a, Current: a, Cases: result.Cases, Attempts: attempts})
 	return evidence.ParityReport{
-		ReportHead:  evidence.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
-		Consistency: goldenCompared(),
-		Cases:       evidence.CasesRun{Count: result.Cases, Ran: result.Cases},
-		Outputs:     map[string]evidence.OutputFigures{"logits": parity.Figures("float32", result)},
-		Accuracy:    a, Current: &evidence.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: evidence.Figure(judged.Confidence), Attempts: attempts, Checks: judged.Checks,
+		ReportHead: evidence.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
+		Cases:      evidence.CasesRun{Count: result.Cases, Ran: result.Cases},
+		Outputs:    map[string]evidence.OutputFigures{"logits": parity.Figures("float32", result)},
+		Accuracy:   a, Current: &evidence.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: evidence.Figure(judged.Confidence), Attempts: attempts, Checks: slices.Concat(judged.Checks, goldenCompared()),
 	}
 }
 
@@ -47,8 +46,8 @@ func passing(t *testing.T) evidence.ParityReport {
 	t.Helper()
 	a := &evidence.Accuracy{Metric: "top1", Reference: 0.9, Engine: 0.9, Lost: 1, Won: 1, Right: 540, Cases: 600, Count: 600}
 	report := reported(everyLimit(), equalResult(600), a, 2)
-	if report.Verdict != evidence.VerdictPass || len(report.Checks) != 11 {
-		t.Fatalf("the report passes with 11 checks: %s, %d: %v", report.Verdict, len(report.Checks), report.Reasons)
+	if report.Verdict != evidence.VerdictPass || len(report.Checks.OfCases()) != 11 {
+		t.Fatalf("the report passes with 11 checks: %s, %d: %v", report.Verdict, len(report.Checks.OfCases()), report.Reasons)
 	}
 	return report
 }
@@ -102,7 +101,7 @@ func TestRejudgeNotices(t *testing.T) {
 		}
 	}
 	limit := func(v float64) func(c *evidence.Check) {
-		return func(c *evidence.Check) { c.Limit = evidence.Figure(v) }
+		return func(c *evidence.Check) { c.Limit = new(evidence.Figure(v)) }
 	}
 	for name, c := range map[string]struct {
 		change func(r *evidence.ParityReport)
@@ -115,7 +114,7 @@ func TestRejudgeNotices(t *testing.T) {
 		"an error above its limit":          {on("maxError", limit(-1)), "output logits, maxError: verdict", evidence.VerdictFail},
 		"a cosine below its limit":          {on("cosine", limit(1.5)), "output logits, cosine: verdict", evidence.VerdictFail},
 		"a limit in the other direction":    {on("cosine", func(c *evidence.Check) { c.AtLeast = false }), "output logits, cosine: atLeast", evidence.VerdictPass},
-		"elements that failed":              {on("elements", func(c *evidence.Check) { c.Value, c.Limit = 3, 5 }), "output logits, elements: verdict", evidence.VerdictFail},
+		"elements that failed":              {on("elements", func(c *evidence.Check) { c.Value, c.Limit = 3, new(evidence.Figure(5)) }), "output logits, elements: verdict", evidence.VerdictFail},
 		"a bound that is too good":          {on("top1", func(c *evidence.Check) { c.Low = f(1) }), "output logits, top1: low", evidence.VerdictPass},
 		"the other bound":                   {on("equal", func(c *evidence.Check) { c.High = f(0.99) }), "output logits, equal: high", evidence.VerdictPass},
 		"no bound":                          {on("drop", func(c *evidence.Check) { c.High = nil }), "drop: high", evidence.VerdictPass},
@@ -151,10 +150,10 @@ func TestRejudgeNotices(t *testing.T) {
 			r.Outputs["logits"] = o
 		}, "verdict", evidence.VerdictFail},
 		"a pass with a failed consistency check": {func(r *evidence.ParityReport) {
-			r.Consistency = []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyBatch, Verdict: evidence.VerdictFail}}
+			r.Checks = append(r.Checks, evidence.Check{Trial: evidence.TrialBatch, Verdict: evidence.VerdictFail})
 		}, "verdict", evidence.VerdictFail},
 		"a pass with a plain load that fails": {func(r *evidence.ParityReport) {
-			r.PlainLoad = &evidence.PlainLoad{Verdict: evidence.VerdictFail}
+			r.Checks = append(r.Checks, evidence.Check{Trial: evidence.TrialPlainLoad, Verdict: evidence.VerdictFail})
 		}, "verdict", evidence.VerdictFail},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +190,7 @@ func TestRejudgeAtTheLimits(t *testing.T) {
 			report.Outputs["logits"] = o
 		}
 		for limit, want := range map[evidence.Figure]bool{bound: true, evidence.Figure(math.Nextafter(float64(bound), worse*math.Inf(1))): false} {
-			c.Limit = limit
+			c.Limit = new(limit)
 			got, err := validators.Rejudge(report)
 			if passes := got.Verdict == evidence.VerdictPass; err != nil || passes != want {
 				t.Errorf("%s with the limit %v: %v, %+v; want a pass: %v", figure, limit, err, got, want)
@@ -213,7 +212,8 @@ func TestRejudgeBelievesReasonsBeside(t *testing.T) {
 		}(),
 		"a plain load that fails, and nodes keep the profile": func() evidence.ParityReport {
 			r := passing(t)
-			r.PlainLoad, r.Settings.Profile = &evidence.PlainLoad{Verdict: evidence.VerdictFail}, &artifact.LoadProfile{Required: true}
+			r.Checks = append(r.Checks, evidence.Check{Trial: evidence.TrialPlainLoad, Verdict: evidence.VerdictRecorded, Cases: 3})
+			r.Settings.Profile = &artifact.LoadProfile{Required: true}
 			return r
 		}(),
 	} {

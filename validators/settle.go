@@ -36,9 +36,9 @@ func decide(c evidence.Check) evidence.Verdict {
 	switch row := (figure.Row{AtLeast: c.AtLeast}); {
 	case math.IsNaN(float64(*c.Misses)):
 		return evidence.VerdictFail
-	case row.Keeps(worse, float64(c.Limit)):
+	case row.Keeps(worse, float64(c.LimitValue())):
 		return evidence.VerdictPass
-	case !row.Keeps(better, float64(c.Limit)):
+	case !row.Keeps(better, float64(c.LimitValue())):
 		return evidence.VerdictFail
 	}
 	return evidence.VerdictUndecided

@@ -2,6 +2,7 @@ package validators_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestJudgeSkill(t *testing.T) {
 			}
 			skill := evidence.Figure(result.Skill())
 			report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: got.Verdict, Reasons: got.Reasons},
-				Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+				Cases: evidence.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: slices.Concat(got.Checks, goldenCompared()),
 				Outputs: map[string]evidence.OutputFigures{"logits": {Skill: &skill}}}
 			again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 			if err != nil || len(again.Differences) > 0 || again.Verdict != c.want {
@@ -76,7 +77,7 @@ func TestFewerCasesThatCount(t *testing.T) {
 			t.Errorf("%d cases that count: %s, %+v; want %s", full, got.Verdict, got.Reasons, want)
 		}
 		report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass},
-			Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+			Cases: evidence.CasesRun{Count: 400, Ran: 400}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: slices.Concat(got.Checks, goldenCompared()),
 			Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || again.Verdict != want {
@@ -112,10 +113,11 @@ func TestRejudgeTooFewCases(t *testing.T) {
 	} {
 		result := tensor.Result{Cases: c.ran, FullCases: c.ran, Elements: int64(c.ran), SpreadSNR: math.Inf(1)}
 		report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: c.verdict}, Rules: validators.LimitsVersion, Confidence: 0.95, Attempts: 1,
-			Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: c.ran, Ran: c.ran}, Outputs: map[string]evidence.OutputFigures{"logits": {}}}
+			Cases: evidence.CasesRun{Count: c.ran, Ran: c.ran}, Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 		if c.ran > 0 {
 			report.Checks = limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.ran}).Checks
 		}
+		report.Checks = append(report.Checks, goldenCompared()...)
 		if c.code != "" {
 			report.Reasons = []evidence.Reason{{Code: c.code}}
 		}
@@ -133,18 +135,18 @@ func TestRejudgeWithoutConsistencyChecks(t *testing.T) {
 	limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterNone}
 	got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(3)}, Cases: 3})
 	report := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass},
-		Consistency: goldenCompared(), Cases: evidence.CasesRun{Count: 3, Ran: 3}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: got.Checks,
+		Cases: evidence.CasesRun{Count: 3, Ran: 3}, Rules: validators.LimitsVersion, Confidence: evidence.Figure(got.Confidence), Attempts: 1, Checks: slices.Concat(got.Checks, goldenCompared()),
 		Outputs: map[string]evidence.OutputFigures{"logits": {}}}
 	for name, c := range map[string]struct {
-		checks []evidence.ConsistencyCheck
+		checks evidence.Checks
 		want   evidence.Verdict
 	}{
 		"none": {nil, evidence.VerdictUndecided},
-		"both": {[]evidence.ConsistencyCheck{{Kind: evidence.ConsistencyRepeat, Verdict: evidence.VerdictPass}, {Kind: evidence.ConsistencyProcess, Verdict: evidence.VerdictPass}}, evidence.VerdictPass},
-		"one that did not run": {[]evidence.ConsistencyCheck{{Kind: evidence.ConsistencyRepeat, Verdict: evidence.VerdictPass},
-			{Kind: evidence.ConsistencyProcess, Verdict: evidence.VerdictUndecided}}, evidence.VerdictUndecided},
+		"both": {evidence.Checks{{Trial: evidence.TrialRepeat, Verdict: evidence.VerdictPass}, {Trial: evidence.TrialProcess, Verdict: evidence.VerdictPass}}, evidence.VerdictPass},
+		"one that did not run": {evidence.Checks{{Trial: evidence.TrialRepeat, Verdict: evidence.VerdictPass},
+			{Trial: evidence.TrialProcess, Verdict: evidence.VerdictUndecided}}, evidence.VerdictUndecided},
 	} {
-		report.Consistency = append(goldenCompared(), c.checks...)
+		report.Checks = slices.Concat(got.Checks, goldenCompared(), c.checks)
 		again, err := validators.RejudgeWith(report, validators.Beside{Limits: &limits, Precision: "fp32"})
 		if err != nil || again.Verdict != c.want || (len(again.Differences) > 0) != (c.want != evidence.VerdictPass) {
 			t.Errorf("%s: %s, %+v (%v); want %s", name, again.Verdict, again.Differences, err, c.want)

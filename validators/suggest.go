@@ -62,13 +62,13 @@ func (s *Suggestion) Add(engine, precision string, report evidence.ParityReport)
 		outputs = map[string]OutputLimits{}
 		s.Precisions[precision] = outputs
 	}
-	for _, c := range report.Checks {
+	for _, c := range report.Checks.OfCases() {
 		if c.Output != "" {
 			outputs[c.Output] = s.looser(outputs[c.Output], c)
 		}
 	}
 	if a := report.Accuracy; a != nil && a.Cases > 0 && report.Confidence > 0 {
-		drop := s.dropOf(*a, report.Checks, float64(report.Confidence))
+		drop := s.dropOf(*a, report.Checks.OfCases(), float64(report.Confidence))
 		s.Metric = a.Metric
 		if math.IsNaN(drop) || math.IsInf(drop, 0) { // a share of a reference without errors
 			return
@@ -81,7 +81,7 @@ func (s *Suggestion) Add(engine, precision string, report evidence.ParityReport)
 
 // looser is the limits with one that a figure keeps, which is not looser than the one of the report.
 func (s *Suggestion) looser(o OutputLimits, c evidence.Check) OutputLimits {
-	value, now, tenth := float64(c.Value), float64(c.Limit), float64(c.Limit)/10
+	value, now, tenth := float64(c.Value), float64(c.LimitValue()), float64(c.LimitValue())/10
 	atMost := func(factor float64) float64 { return math.Min(now, up(math.Max(factor*value, tenth))) }
 	row, _ := figure.Find(c.Figure)
 	switch {
@@ -108,7 +108,7 @@ func (s *Suggestion) looser(o OutputLimits, c evidence.Check) OutputLimits {
 // rateOf is a rate that the cases of the verdict prove if they miss as often as these do at most. It is no looser than the limit of the
 // report, as far as these cases can prove that.
 func (s *Suggestion) rateOf(c evidence.Check) float64 {
-	now := math.Min(float64(c.Limit), s.proven(0))
+	now := math.Min(float64(c.LimitValue()), s.proven(0))
 	if c.Misses == nil || c.Cases < 1 {
 		return now
 	}
@@ -125,7 +125,7 @@ func (s *Suggestion) proven(misses float64) float64 {
 }
 
 // dropOf is a drop that the cases of the verdict prove if they come out like these.
-func (s *Suggestion) dropOf(a evidence.Accuracy, checks []evidence.Check, confidence float64) float64 {
+func (s *Suggestion) dropOf(a evidence.Accuracy, checks evidence.Checks, confidence float64) float64 {
 	m, err := accuracy.Find(a.Metric)
 	if err != nil {
 		return 1
@@ -147,7 +147,7 @@ func (s *Suggestion) dropOf(a evidence.Accuracy, checks []evidence.Check, confid
 // provable is the drop of a metric by the bootstrap that the cases of the verdict prove, if they come out
 // like these: the bound that these prove, nearer by the root of the numbers of cases. Where nothing
 // differs the bound is exact, and comes nearer as that of a rate without a miss.
-func (s *Suggestion) provable(a evidence.Accuracy, m accuracy.Metric, checks []evidence.Check, confidence float64) float64 {
+func (s *Suggestion) provable(a evidence.Accuracy, m accuracy.Metric, checks evidence.Checks, confidence float64) float64 {
 	for _, c := range checks {
 		if c.Figure != figure.Relative || c.Slice != "" || c.Low == nil || !(*c.Low > 0) {
 			continue

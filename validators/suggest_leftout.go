@@ -16,7 +16,7 @@ type LeftOut struct {
 // returns the reasons.
 func leftOut(engine string, report evidence.ParityReport) []LeftOut {
 	var out []LeftOut
-	for _, c := range report.Checks {
+	for _, c := range report.Checks.OfCases() {
 		if c.Verdict != evidence.VerdictFail {
 			continue
 		}
@@ -27,8 +27,8 @@ func leftOut(engine string, report evidence.ParityReport) []LeftOut {
 		if c.AtLeast {
 			how = "at least"
 		}
-		r := evidence.Reason{Code: ReasonLimit, Output: c.Output, Figure: c.Figure, Limit: c.Limit, Value: c.Value,
-			Message: fmt.Sprintf("%s is %.6g, and the limit is %s %g", message, float64(c.Value), how, float64(c.Limit))}
+		r := evidence.Reason{Code: ReasonLimit, Output: c.Output, Figure: c.Figure, Limit: c.LimitValue(), Value: c.Value,
+			Message: fmt.Sprintf("%s is %.6g, and the limit is %s %g", message, float64(c.Value), how, float64(c.LimitValue()))}
 		if c.Case != nil {
 			r.Case = *c.Case
 		}

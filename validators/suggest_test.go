@@ -16,11 +16,11 @@ func TestSuggestion(t *testing.T) {
 	misses := func(v float64) *evidence.Figure { f := evidence.Figure(v); return &f }
 	report := func(worst evidence.Figure, wrong float64) evidence.ParityReport {
 		return evidence.ParityReport{Confidence: 0.95, Accuracy: &evidence.Accuracy{Metric: "top1", Lost: evidence.Figure(wrong), Right: 500, Cases: 500},
-			Checks: []evidence.Check{
-				{Output: "y", Figure: "maxError", Value: worst, Limit: 2.5, Cases: 1000}, {Output: "y", Figure: "snrDb", Value: 40 - 10*worst, Limit: 12, AtLeast: true},
-				{Output: "y", Figure: "top1", Misses: misses(wrong), Cases: 500, Limit: 0.9, AtLeast: true},
-				{Output: "y", Figure: "systematic", Value: 0.003, Limit: 0.03}, {Output: "z", Figure: "systematic", Value: 0.018, Limit: 0.03},
-				{Output: "z", Figure: "caseError", Value: 0, Limit: 0.5, Cases: 1000}, {Output: "z", Figure: "snrDb", Value: evidence.Figure(math.Inf(1)), Limit: 12, AtLeast: true},
+			Checks: evidence.Checks{
+				{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Value: worst, Limit: new(evidence.Figure(2.5)), Cases: 1000}, {Trial: evidence.TrialCases, Output: "y", Figure: "snrDb", Value: 40 - 10*worst, Limit: new(evidence.Figure(12)), AtLeast: true},
+				{Trial: evidence.TrialCases, Output: "y", Figure: "top1", Misses: misses(wrong), Cases: 500, Limit: new(evidence.Figure(0.9)), AtLeast: true},
+				{Trial: evidence.TrialCases, Output: "y", Figure: "systematic", Value: 0.003, Limit: new(evidence.Figure(0.03))}, {Trial: evidence.TrialCases, Output: "z", Figure: "systematic", Value: 0.018, Limit: new(evidence.Figure(0.03))},
+				{Trial: evidence.TrialCases, Output: "z", Figure: "caseError", Value: 0, Limit: new(evidence.Figure(0.5)), Cases: 1000}, {Trial: evidence.TrialCases, Output: "z", Figure: "snrDb", Value: evidence.Figure(math.Inf(1)), Limit: new(evidence.Figure(12)), AtLeast: true},
 			}}
 	}
 	s := validators.NewSuggestion(500, 1000)
@@ -68,7 +68,7 @@ func TestSuggestionOfOtherMetrics(t *testing.T) {
 		s.Measured = c.measured
 		s.Add("cpu/fp32", "fp32", evidence.ParityReport{Confidence: 0.95,
 			Accuracy: &evidence.Accuracy{Metric: metric, Cases: 60, Reference: 0.6, Drop: c.drop},
-			Checks:   []evidence.Check{{Output: "y", Figure: "maxError", Value: 0.1, Limit: 2.5, Cases: 60}, {Figure: "relative", Low: &c.low, AtLeast: true}}})
+			Checks:   evidence.Checks{{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Value: 0.1, Limit: new(evidence.Figure(2.5)), Cases: 60}, {Trial: evidence.TrialCases, Figure: "relative", Low: &c.low, AtLeast: true}}})
 		if text := s.YAML(); !strings.Contains(text, c.want+"\n") || c.want == "" && (strings.Contains(text, "accuracy") || s.Drop != nil) {
 			t.Errorf("%s: %s\nwant %s", metric, text, c.want)
 		}
@@ -81,9 +81,9 @@ func TestSuggestionOfFewCases(t *testing.T) {
 	t.Parallel()
 	suggest := func(cases int) validators.OutputLimits {
 		s := validators.NewSuggestion(cases, 300)
-		s.Add("cpu/int8", "int8", evidence.ParityReport{Checks: []evidence.Check{
-			{Output: "y", Figure: "maxError", Value: 0.4, Limit: 2.5, Cases: cases}, {Output: "y", Figure: "caseError", Value: 0.1, Limit: 0.8, Cases: cases},
-			{Output: "y", Figure: "cosine", Value: 0.99, Limit: 0.9, AtLeast: true, Cases: cases}, {Output: "y", Figure: "systematic", Value: 0.02, Limit: 0.03, Cases: cases},
+		s.Add("cpu/int8", "int8", evidence.ParityReport{Checks: evidence.Checks{
+			{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Value: 0.4, Limit: new(evidence.Figure(2.5)), Cases: cases}, {Trial: evidence.TrialCases, Output: "y", Figure: "caseError", Value: 0.1, Limit: new(evidence.Figure(0.8)), Cases: cases},
+			{Trial: evidence.TrialCases, Output: "y", Figure: "cosine", Value: 0.99, Limit: new(evidence.Figure(0.9)), AtLeast: true, Cases: cases}, {Trial: evidence.TrialCases, Output: "y", Figure: "systematic", Value: 0.02, Limit: new(evidence.Figure(0.03)), Cases: cases},
 		}})
 		return s.Precisions["int8"]["y"]
 	}
@@ -108,10 +108,10 @@ func TestSuggestionIsNotLooser(t *testing.T) {
 		if snr < 12 {
 			verdict = evidence.VerdictFail
 		}
-		return evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: verdict}, Checks: []evidence.Check{
-			{Output: "y", Figure: "snrDb", Value: evidence.Figure(snr), Limit: 12, AtLeast: true, Verdict: verdict},
-			{Output: "y", Figure: "maxError", Value: evidence.Figure(worst), Limit: 2.5, Verdict: evidence.VerdictPass},
-			{Output: "y", Figure: "top1", Limit: 0.9, AtLeast: true, Verdict: evidence.VerdictUndecided},
+		return evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: verdict}, Checks: evidence.Checks{
+			{Trial: evidence.TrialCases, Output: "y", Figure: "snrDb", Value: evidence.Figure(snr), Limit: new(evidence.Figure(12)), AtLeast: true, Verdict: verdict},
+			{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Value: evidence.Figure(worst), Limit: new(evidence.Figure(2.5)), Verdict: evidence.VerdictPass},
+			{Trial: evidence.TrialCases, Output: "y", Figure: "top1", Limit: new(evidence.Figure(0.9)), AtLeast: true, Verdict: evidence.VerdictUndecided},
 		}}
 	}
 	s := validators.NewSuggestion(500, 1000)

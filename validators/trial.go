@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 )
 
 // The codes of reasons about trials: an engine or a builder that a comparison after another run convicts.
@@ -16,26 +17,13 @@ const (
 	ReasonContradicted = "contradicted"
 )
 
-// Baseline is what the outputs of a trial are compared with.
-type Baseline string
+// TrialVerification is an earlier verification of the engine. No check has it: its report is the evidence.
+const TrialVerification evidence.Trial = "verification"
 
-// The baselines.
-const (
-	BaselineGolden    Baseline = "golden"    // the golden outputs of the release
-	BaselineReference Baseline = "reference" // what the reference model computes on this machine
-	BaselineItself    Baseline = "itself"    // what the engine computed for the same cases
-)
-
-// The trials that are no consistency check.
-const (
-	TrialPlainLoad    evidence.ConsistencyKind = "plain load"
-	TrialVerification evidence.ConsistencyKind = "verification"
-)
-
-// Trial is one more run, beyond the one that the cases are judged by, and its comparison.
-type Trial struct {
-	Kind     evidence.ConsistencyKind
-	Baseline Baseline
+// TrialRow has the rules of one trial beyond the run of all cases, and of its comparison.
+type TrialRow struct {
+	Trial    evidence.Trial
+	Baseline evidence.Baseline
 	Code     string // of its reasons
 	Words    string // how a failure is described; empty where that depends on the run
 	// Again is a trial whose runs differ by noise alone: each output may differ by Noise dB more than
@@ -50,37 +38,42 @@ type Trial struct {
 	Wanted bool
 }
 
-// Trials lists the trials. Each run that an engine is judged by after the first is a row.
-func Trials() []Trial { return slices.Clone(trials) }
+// Check returns a check of the trial at a size that has not run yet.
+func (t TrialRow) Check(size string) evidence.Check {
+	return evidence.Check{Trial: t.Trial, Size: size, Baseline: t.Baseline, Figure: figure.MaxAbs, Verdict: evidence.VerdictUndecided}
+}
 
-// TrialOf returns the trial of a kind. A kind that this version does not know has no code.
-func TrialOf(kind evidence.ConsistencyKind) Trial {
-	at := slices.IndexFunc(trials, func(t Trial) bool { return t.Kind == kind })
+// Trials lists the trials. Each run that an engine is judged by after the first is a row.
+func Trials() []TrialRow { return slices.Clone(trials) }
+
+// TrialOf returns the row of a trial. A trial that this version does not know has no code.
+func TrialOf(trial evidence.Trial) TrialRow {
+	at := slices.IndexFunc(trials, func(t TrialRow) bool { return t.Trial == trial })
 	if at < 0 {
-		return Trial{Kind: kind}
+		return TrialRow{Trial: trial}
 	}
 	return trials[at]
 }
 
-var trials = []Trial{
-	{Kind: evidence.ConsistencyGolden, Baseline: BaselineGolden, Code: ReasonGolden},
+var trials = []TrialRow{
+	{Trial: evidence.TrialGolden, Baseline: evidence.BaselineGolden, Code: ReasonGolden},
 	{
-		Kind: evidence.ConsistencyRepeat, Baseline: BaselineItself, Code: ReasonJitter, Words: "run again in one process",
+		Trial: evidence.TrialRepeat, Baseline: evidence.BaselineItself, Code: ReasonJitter, Words: "run again in one process",
 		Again: true, Noise: noiseInProcess, SameCases: true, InProcess: true, Wanted: true,
 	},
 	{
-		Kind: evidence.ConsistencyProcess, Baseline: BaselineItself, Code: ReasonJitter, Words: "run again in another process, in another order",
+		Trial: evidence.TrialProcess, Baseline: evidence.BaselineItself, Code: ReasonJitter, Words: "run again in another process, in another order",
 		Again: true, Noise: noiseElsewhere, SameCases: true, Wanted: true,
 	},
-	{Kind: evidence.ConsistencyLoad, Baseline: BaselineItself, Code: ReasonJitter, Again: true, Noise: noiseElsewhere, SameCases: true},
+	{Trial: evidence.TrialLoad, Baseline: evidence.BaselineItself, Code: ReasonJitter, Again: true, Noise: noiseElsewhere, SameCases: true},
 	{
-		Kind: evidence.ConsistencyBatch, Baseline: BaselineItself, Code: ReasonBatch, Words: "in a batch cases give something else than alone",
+		Trial: evidence.TrialBatch, Baseline: evidence.BaselineItself, Code: ReasonBatch, Words: "in a batch cases give something else than alone",
 		Again: true, Noise: noiseElsewhere,
 	},
 	{
-		Kind: evidence.ConsistencyDimension, Baseline: BaselineReference, Code: ReasonDimension,
+		Trial: evidence.TrialDimension, Baseline: evidence.BaselineReference, Code: ReasonDimension,
 		Words: "the engine computes something else than the reference model",
 	},
-	{Kind: TrialPlainLoad, Baseline: BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},
-	{Kind: TrialVerification, Baseline: BaselineItself, Code: ReasonContradicted},
+	{Trial: evidence.TrialPlainLoad, Baseline: evidence.BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},
+	{Trial: TrialVerification, Baseline: evidence.BaselineItself, Code: ReasonContradicted},
 }

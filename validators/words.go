@@ -58,9 +58,9 @@ func BoundsText(c evidence.Check) string {
 // LimitText is the limit of a check with its unit.
 func LimitText(c evidence.Check) string {
 	if c.AtLeast {
-		return "at least " + ValueText(c, float64(c.Limit))
+		return "at least " + ValueText(c, float64(c.LimitValue()))
 	}
-	return "at most " + ValueText(c, float64(c.Limit))
+	return "at most " + ValueText(c, float64(c.LimitValue()))
 }
 
 // MarginText is the [Margin] of a check: how much is left, or how often what is allowed was used.

@@ -13,7 +13,7 @@ func TestMarginText(t *testing.T) {
 	t.Parallel()
 	for want, value := range map[string]evidence.Figure{"75 %": 0.25, "0 %": 1,
 		"99 %": 0.001, "2.6 x allowed": 2.6, "100 %": 0, "-": evidence.Figure(math.NaN())} {
-		if got := validators.MarginText(evidence.Check{Figure: "maxError", Value: value, Limit: 1}); got != want {
+		if got := validators.MarginText(evidence.Check{Trial: evidence.TrialCases, Figure: "maxError", Value: value, Limit: new(evidence.Figure(1))}); got != want {
 			t.Errorf("an error of %v of the limit 1: margin %q, want %q", value, got, want)
 		}
 	}
@@ -42,13 +42,13 @@ func TestValueText(t *testing.T) {
 		value float64
 		want  string
 	}{
-		"top1":               {evidence.Check{Figure: "top1"}, 0.98764, "98.76 %"},
-		"equal":              {evidence.Check{Figure: "equal"}, 1, "100 %"},
-		"accuracy of counts": {evidence.Check{Figure: "accuracy"}, 0.5, "50 %"},
-		"accuracy, a figure": {evidence.Check{Figure: "accuracy", Resampled: true}, 0.12345678, "0.123457"},
-		"ratio":              {evidence.Check{Figure: "snrDb"}, 31.41592, "31.42 dB"},
-		"cosine":             {evidence.Check{Figure: "cosine"}, 0.99987654, "0.999877"},
-		"error":              {evidence.Check{Figure: "maxError"}, 0.99987654, "1"},
+		"top1":               {evidence.Check{Trial: evidence.TrialCases, Figure: "top1"}, 0.98764, "98.76 %"},
+		"equal":              {evidence.Check{Trial: evidence.TrialCases, Figure: "equal"}, 1, "100 %"},
+		"accuracy of counts": {evidence.Check{Trial: evidence.TrialCases, Figure: "accuracy"}, 0.5, "50 %"},
+		"accuracy, a figure": {evidence.Check{Trial: evidence.TrialCases, Figure: "accuracy", Resampled: true}, 0.12345678, "0.123457"},
+		"ratio":              {evidence.Check{Trial: evidence.TrialCases, Figure: "snrDb"}, 31.41592, "31.42 dB"},
+		"cosine":             {evidence.Check{Trial: evidence.TrialCases, Figure: "cosine"}, 0.99987654, "0.999877"},
+		"error":              {evidence.Check{Trial: evidence.TrialCases, Figure: "maxError"}, 0.99987654, "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,11 +67,11 @@ func TestBoundsText(t *testing.T) {
 		check evidence.Check
 		want  string
 	}{
-		"none":      {evidence.Check{Figure: "top1"}, "exact"},
-		"one":       {evidence.Check{Figure: "top1", Low: figure(0.5)}, "exact"},
-		"a share":   {evidence.Check{Figure: "top1", Low: figure(0.98761), High: figure(0.98768)}, "98.76 % to 98.77 %"},
-		"a figure":  {evidence.Check{Figure: "accuracy", Resampled: true, Low: figure(0.5), High: figure(2)}, "0.5 to 2"},
-		"unbounded": {evidence.Check{Figure: "relative", Low: figure(0), High: figure(math.Inf(1))}, "0 % to +Inf %"},
+		"none":      {evidence.Check{Trial: evidence.TrialCases, Figure: "top1"}, "exact"},
+		"one":       {evidence.Check{Trial: evidence.TrialCases, Figure: "top1", Low: figure(0.5)}, "exact"},
+		"a share":   {evidence.Check{Trial: evidence.TrialCases, Figure: "top1", Low: figure(0.98761), High: figure(0.98768)}, "98.76 % to 98.77 %"},
+		"a figure":  {evidence.Check{Trial: evidence.TrialCases, Figure: "accuracy", Resampled: true, Low: figure(0.5), High: figure(2)}, "0.5 to 2"},
+		"unbounded": {evidence.Check{Trial: evidence.TrialCases, Figure: "relative", Low: figure(0), High: figure(math.Inf(1))}, "0 % to +Inf %"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,10 +86,10 @@ func TestBoundsText(t *testing.T) {
 func TestLimitText(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]evidence.Check{
-		"at least 99 %": {Figure: "top1", Limit: 0.99, AtLeast: true}, "at most 0.1": {Figure: "maxError", Limit: 0.1},
+		"at least 99 %": {Figure: "top1", Limit: new(evidence.Figure(0.99)), AtLeast: true}, "at most 0.1": {Figure: "maxError", Limit: new(evidence.Figure(0.1))},
 	} {
 		if got := validators.LimitText(c); got != want {
-			t.Errorf("%s of %v: got %q, want %q", c.Figure, c.Limit, got, want)
+			t.Errorf("%s of %v: got %q, want %q", c.Figure, c.LimitValue(), got, want)
 		}
 	}
 }

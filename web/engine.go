@@ -134,7 +134,7 @@ func row(in read, e artifact.Engine) engineRow {
 
 // bounds are those of the accuracy of an engine, " (98.2 % to 99.6 %)"; empty if the report has none.
 func bounds(p *evidence.ParityReport) string {
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		if c.Figure == "accuracy" && c.Output == "" && c.Slice == "" && c.Low != nil && c.High != nil {
 			return " (" + validators.AccuracyText(*p.Accuracy, *c.Low) + " to " + validators.AccuracyText(*p.Accuracy, *c.High) + ")"
 		}
@@ -161,7 +161,7 @@ func margins(p *evidence.ParityReport) []margin {
 		metric = p.Accuracy.Metric
 	}
 	var all []margin
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		all = append(all, marginOf(c, metric))
 	}
 	slices.SortStableFunc(all, func(a, b margin) int { return cmp.Compare(b.share, a.share) })

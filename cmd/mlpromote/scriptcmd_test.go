@@ -177,6 +177,13 @@ func member(ts *testscript.TestScript, value any, key string) any {
 		if key == "last" && len(v) > 0 {
 			return v[len(v)-1]
 		}
+		if field, want, ok := strings.Cut(key, "="); ok { // the first object with this text in a field
+			for _, each := range v {
+				if object, ok := each.(map[string]any); ok && object[field] == want {
+					return object
+				}
+			}
+		}
 		if i, err := strconv.Atoi(key); err == nil && i < len(v) {
 			return v[i]
 		}

@@ -24,7 +24,7 @@ type findings struct {
 	set     *Set
 	engine  Engine
 	dir     string // for files
-	checks  []evidence.ConsistencyCheck
+	checks  evidence.Checks
 	reasons []evidence.Reason
 	open    []evidence.Reason // why the engine is undecided
 	late    bool              // a check did not run for want of time
@@ -62,14 +62,14 @@ func (f *findings) repeats(ctx context.Context, done outcome) error {
 			other = append(other, pair{number, before, a, inputs})
 		}
 	}
-	if err := f.recordJitter(ctx, evidence.ConsistencyRepeat, same); err != nil {
+	if err := f.recordJitter(ctx, evidence.TrialRepeat, same); err != nil {
 		return err
 	}
-	return f.recordJitter(ctx, evidence.ConsistencyProcess, other)
+	return f.recordJitter(ctx, evidence.TrialProcess, other)
 }
 
 // recordJitter records what differs between two runs of the same cases.
-func (f *findings) recordJitter(ctx context.Context, kind evidence.ConsistencyKind, pairs []pair) error {
+func (f *findings) recordJitter(ctx context.Context, kind evidence.Trial, pairs []pair) error {
 	p, reasons, err := f.jitter(ctx, kind, validators.TrialOf(kind).Words, pairs)
 	if err != nil {
 		return err
@@ -79,17 +79,18 @@ func (f *findings) recordJitter(ctx context.Context, kind evidence.ConsistencyKi
 }
 
 // add adds a check of runs of the same cases, and the reasons why it fails.
-func (f *findings) add(p evidence.ConsistencyCheck, reasons []evidence.Reason) {
+func (f *findings) add(p evidence.Check, reasons []evidence.Reason) {
 	if p.Verdict == evidence.VerdictFail {
-		f.fail(validators.TrialOf(p.Kind).Code, p.Message, reasons)
+		f.fail(validators.TrialOf(p.Trial).Code, p.Message, reasons)
 	}
 	f.checks = append(f.checks, p)
 }
 
 // jitter judges what differs between two runs of the same cases.
-func (f *findings) jitter(ctx context.Context, kind evidence.ConsistencyKind, where string,
-	pairs []pair) (evidence.ConsistencyCheck, []evidence.Reason, error) {
-	p := evidence.ConsistencyCheck{Kind: kind, Cases: len(pairs), Verdict: evidence.VerdictPass}
+func (f *findings) jitter(ctx context.Context, kind evidence.Trial, where string,
+	pairs []pair) (evidence.Check, []evidence.Reason, error) {
+	p := validators.TrialOf(kind).Check("")
+	p.Cases, p.Verdict = len(pairs), evidence.VerdictPass
 	var differ []pair
 	for _, pair := range pairs {
 		if pair.differs() {
@@ -107,7 +108,7 @@ func (f *findings) jitter(ctx context.Context, kind evidence.ConsistencyKind, wh
 	if verdict != evidence.VerdictFail {
 		reasons = nil
 	}
-	p.Message = fmt.Sprintf("%s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.MaxAbs))
+	p.Message = fmt.Sprintf("%s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.Value))
 	if p.Output != "" {
 		p.Message += " in output " + p.Output
 	}
@@ -128,7 +129,8 @@ func (f *findings) jitter(ctx context.Context, kind evidence.ConsistencyKind, wh
 // trial compares what an engine computed for a batch with what it computes for each case alone, and
 // for other sizes with what the reference model computes.
 func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
-	p := evidence.ConsistencyCheck{Kind: t.kind, What: t.what, Verdict: evidence.VerdictPass, Message: t.note}
+	p := validators.TrialOf(t.kind).Check(t.what)
+	p.Verdict, p.Message = evidence.VerdictPass, t.note
 	defer func() { f.checks = append(f.checks, p) }()
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
@@ -169,7 +171,7 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 }
 
 // judge records the verdict on what a trial gave.
-func (f *findings) judge(ctx context.Context, t trial, p *evidence.ConsistencyCheck, pairs []pair, done outcome) error {
+func (f *findings) judge(ctx context.Context, t trial, p *evidence.Check, pairs []pair, done outcome) error {
 	verdict, reasons, err := f.compare(ctx, p, pairs)
 	if err != nil {
 		return err
@@ -219,7 +221,7 @@ func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (b
 			pairs = append(pairs, made)
 		}
 	}
-	verdict, _, err := f.compare(ctx, &evidence.ConsistencyCheck{Kind: t.kind}, pairs)
+	verdict, _, err := f.compare(ctx, &evidence.Check{Trial: t.kind}, pairs)
 	return verdict == evidence.VerdictPass, err
 }
 
@@ -259,7 +261,7 @@ func prefixed(by, text string) string {
 
 // compare judges pairs by the limits of the engine, and notes the largest difference. Outputs of
 // other shapes fail.
-func (f *findings) compare(ctx context.Context, p *evidence.ConsistencyCheck, pairs []pair) (evidence.Verdict, []evidence.Reason, error) {
+func (f *findings) compare(ctx context.Context, p *evidence.Check, pairs []pair) (evidence.Verdict, []evidence.Reason, error) {
 	comparison := f.engine.Comparison
 	comparison.Golden, comparison.Engine = filepath.Join(f.dir, "want"), filepath.Join(f.dir, "got")
 	comparison.Masks.Dir, comparison.Labels, comparison.Shards = filepath.Join(f.dir, "inputs"), parity.Labels{}, nil
@@ -277,17 +279,17 @@ func (f *findings) compare(ctx context.Context, p *evidence.ConsistencyCheck, pa
 	comparison.Masks.Shards = comparison.Shards
 	found, err := parity.Compare(ctx, comparison)
 	if errors.Is(err, tensor.ErrMismatch) {
-		p.MaxAbs = evidence.Figure(math.Inf(1))
+		p.Value = evidence.Figure(math.Inf(1))
 		return evidence.VerdictFail, []evidence.Reason{{Message: err.Error()}}, nil
 	}
 	if err != nil {
 		return "", nil, err
 	}
 	for _, name := range names(f.set.Interface.Outputs) {
-		if r := found.Outputs[name]; float64(p.MaxAbs) < r.MaxAbs {
-			p.MaxAbs, p.Output = evidence.Figure(r.MaxAbs), name
+		if r := found.Outputs[name]; float64(p.Value) < r.MaxAbs {
+			p.Value, p.Output = evidence.Figure(r.MaxAbs), name
 		}
 	}
-	verdict, reasons := f.engine.Judge(p.Kind, found.Outputs, found.Cases)
+	verdict, reasons := f.engine.Judge(p.Trial, found.Outputs, found.Cases)
 	return verdict, reasons, nil
 }

@@ -31,10 +31,10 @@ func TestHonest(t *testing.T) {
 			}
 			for _, p := range checks {
 				// A batch has four cases of the first shard or three of the second.
-				want := map[evidence.ConsistencyKind]int{evidence.ConsistencyRepeat: 13, evidence.ConsistencyProcess: 13,
-					evidence.ConsistencyBatch: 7, evidence.ConsistencyDimension: 8}[p.Kind]
-				if p.Verdict != evidence.VerdictPass || p.MaxAbs != 0 || p.Output != "" || p.Affected != 0 || p.Cases != want {
-					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Kind, p.What, p.Verdict, p.Cases, p.Affected, p.MaxAbs, want)
+				want := map[evidence.Trial]int{evidence.TrialRepeat: 13, evidence.TrialProcess: 13,
+					evidence.TrialBatch: 7, evidence.TrialDimension: 8}[p.Trial]
+				if p.Verdict != evidence.VerdictPass || p.Value != 0 || p.Output != "" || p.Affected != 0 || p.Cases != want {
+					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Trial, p.Size, p.Verdict, p.Cases, p.Affected, p.Value, want)
 				}
 			}
 			if w.processes != 1 {
@@ -135,13 +135,13 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			failed := slices.DeleteFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Verdict == evidence.VerdictPass })
+			failed := slices.DeleteFunc(checks, func(p evidence.Check) bool { return p.Verdict == evidence.VerdictPass })
 			if got := whats(failed); !slices.Equal(got, c.want) {
 				t.Errorf("not passed %q, want %q", got, c.want)
 			}
 			for _, p := range failed {
 				if p.Verdict != evidence.VerdictFail || p.Message == "" {
-					t.Errorf("%s %s: %s %q, want a failure with a message", p.Kind, p.What, p.Verdict, p.Message)
+					t.Errorf("%s %s: %s %q, want a failure with a message", p.Trial, p.Size, p.Verdict, p.Message)
 				}
 			}
 			if len(reasons) != len(c.want) {
@@ -189,8 +189,8 @@ func TestJitter(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := checks[1] // the run of the cases is the first, that in another process the second
-			if p.Kind != evidence.ConsistencyProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
-				t.Errorf("%s: %s, %d affected, %q; want %s for one case with %q", p.Kind, p.Verdict, p.Affected, p.Message, c.verdict, c.text)
+			if p.Trial != evidence.TrialProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
+				t.Errorf("%s: %s, %d affected, %q; want %s for one case with %q", p.Trial, p.Verdict, p.Affected, p.Message, c.verdict, c.text)
 			}
 			if checks[0].Verdict != evidence.VerdictPass {
 				t.Errorf("in one process: %s %q, want a pass", checks[0].Verdict, checks[0].Message)
@@ -232,12 +232,12 @@ func TestNotJudged(t *testing.T) {
 	if err != nil || len(reasons) != 0 {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
-	i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.What == "seq=1" })
+	i := slices.IndexFunc(checks, func(p evidence.Check) bool { return p.Size == "seq=1" })
 	if p := checks[i]; p.Verdict != evidence.VerdictUndecided ||
 		!strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
 		t.Errorf("seq=1: %s %q, want undecided, with what the reference model says", p.Verdict, p.Message)
 	}
-	if n := len(slices.DeleteFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Verdict != evidence.VerdictPass })); n != len(every())-1 {
+	if n := len(slices.DeleteFunc(checks, func(p evidence.Check) bool { return p.Verdict != evidence.VerdictPass })); n != len(every())-1 {
 		t.Errorf("%d checks passed, want all but one", n)
 	}
 	_, reasons, err = setup(t, false).engine(t, but(func(_ int, _ []float32, batch, _ int) error {
@@ -275,8 +275,8 @@ func TestNotAgain(t *testing.T) {
 			if err != nil || len(reasons) < c.reasons || c.reasons == 0 && len(reasons) > 0 {
 				t.Fatalf("error %v, reasons %v; want %d or more reasons", err, reasons, c.reasons)
 			}
-			if !slices.ContainsFunc(checks, func(p evidence.ConsistencyCheck) bool {
-				return p.Kind == evidence.ConsistencyRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
+			if !slices.ContainsFunc(checks, func(p evidence.Check) bool {
+				return p.Trial == evidence.TrialRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
 			}) {
 				t.Errorf("checks %+v, want a repeat with the verdict %s", checks, c.verdict)
 			}
@@ -310,7 +310,7 @@ func TestBudget(t *testing.T) {
 				if p.Verdict == evidence.VerdictPass {
 					ran++
 				} else if !strings.Contains(p.Message, "left out: it would take about") || p.Cases != 0 {
-					t.Errorf("%s %s: %s %q, want that it was left out", p.Kind, p.What, p.Verdict, p.Message)
+					t.Errorf("%s %s: %s %q, want that it was left out", p.Trial, p.Size, p.Verdict, p.Message)
 				}
 			}
 			if open := len(w.open) > 0; open != (c.ran == 0) {
@@ -334,7 +334,7 @@ func TestBytes(t *testing.T) {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	want := fmt.Sprintf("seq=%d", 1<<17) // 2^17 elements of 4 bytes, in and out
-	i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.What == want })
+	i := slices.IndexFunc(checks, func(p evidence.Check) bool { return p.Size == want })
 	if i < 0 || checks[i].Verdict != evidence.VerdictPass || checks[i].Cases != 1 ||
 		checks[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
 		t.Errorf("checks %+v, want %s with one case and a note about the declared size", checks, want)
@@ -350,8 +350,8 @@ func TestBytesOfAllSizes(t *testing.T) {
 	for most, fits := range map[int64]bool{2 << 20: true, 2<<20 - 1: false} { // 2 times 2^17 elements of 4 bytes, in and out
 		w.o.MaxBytes = most
 		checks, _, err := w.engine(t, honest)
-		i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool {
-			return p.What == fmt.Sprintf("all max: batch=2, seq=%d", 1<<17) && !strings.Contains(p.Message, "one case takes more")
+		i := slices.IndexFunc(checks, func(p evidence.Check) bool {
+			return p.Size == fmt.Sprintf("all max: batch=2, seq=%d", 1<<17) && !strings.Contains(p.Message, "one case takes more")
 		})
 		if err != nil || (i >= 0) != fits {
 			t.Errorf("%d bytes: checks %+v (%v), want one of all sizes that fits: %t", most, checks, err, fits)
@@ -409,7 +409,7 @@ func TestFixedShape(t *testing.T) {
 func TestNothingCompared(t *testing.T) {
 	t.Parallel()
 	w := setup(t, false)
-	w.judge = func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+	w.judge = func(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
 		return evidence.VerdictUndecided, []evidence.Reason{{Message: "no element of output y counted"}}
 	}
 	checks, reasons, err := w.engine(t, honest)
@@ -418,7 +418,7 @@ func TestNothingCompared(t *testing.T) {
 	}
 	for _, p := range checks[2:] { // repeats are compared bit by bit
 		if p.Verdict != evidence.VerdictUndecided || !strings.Contains(p.Message, "not judged: no element of output y counted") {
-			t.Errorf("%s %s: %s %q, want undecided with the reason", p.Kind, p.What, p.Verdict, p.Message)
+			t.Errorf("%s %s: %s %q, want undecided with the reason", p.Trial, p.Size, p.Verdict, p.Message)
 		}
 	}
 }
@@ -448,7 +448,7 @@ func TestHang(t *testing.T) {
 			if err != nil || len(reasons) > 0 {
 				t.Fatalf("error %v, reasons %v; want none", err, reasons)
 			}
-			undecided := slices.DeleteFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Verdict == evidence.VerdictPass })
+			undecided := slices.DeleteFunc(checks, func(p evidence.Check) bool { return p.Verdict == evidence.VerdictPass })
 			if got, want := whats(undecided), []string{"batch batch=2", "batch batch=2 swapped"}; !slices.Equal(got, want) {
 				t.Errorf("undecided %q, want %q", got, want)
 			}

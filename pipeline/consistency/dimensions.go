@@ -41,17 +41,17 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		return err
 	}
 	if b.own, err = sizes(s.Interface, b.inputs[0]); err != nil {
-		s.leaveFor(evidence.ConsistencyDimension, "", err.Error())
+		s.leaveFor(evidence.TrialDimension, "", err.Error())
 		return nil
 	}
 	for _, name := range unmade(s.Interface, b.own) {
-		s.leaveFor(evidence.ConsistencyDimension, name, "the size is 0 in the cases, and larger ones are made of theirs")
+		s.leaveFor(evidence.TrialDimension, name, "the size is 0 in the cases, and larger ones are made of theirs")
 	}
 	all := settings(s.Interface, b.own, s.drawnSize())
 	for i, setting := range all {
 		note, fits := setting.fit(s.Interface, s.MaxBytes)
 		if !fits {
-			s.leaveFor(evidence.ConsistencyDimension, setting.name(), fmt.Sprintf("one case takes more than %d MiB", s.MaxBytes>>20))
+			s.leaveFor(evidence.TrialDimension, setting.name(), fmt.Sprintf("one case takes more than %d MiB", s.MaxBytes>>20))
 			continue
 		}
 		size := bytesAt(s.Interface, setting.sizes)
@@ -59,7 +59,7 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		share := left / time.Duration(len(all)-i)
 		n := max(affordable(share, cost, len(b.slots)), affordable(left, cost, 1))
 		if n == 0 {
-			s.leave(evidence.ConsistencyDimension, setting.name(), cost, left)
+			s.leave(evidence.TrialDimension, setting.name(), cost, left)
 			continue
 		}
 		n = max(min(n, int(float64(s.MaxBytes)/size)), 1)
@@ -88,7 +88,7 @@ func (s *Set) makeSizes(b bases, to setting, n int, note string) error {
 	if err != nil {
 		return err
 	}
-	s.trials = append(s.trials, trial{kind: evidence.ConsistencyDimension, what: to.name(), note: note, shards: []shard{made}})
+	s.trials = append(s.trials, trial{kind: evidence.TrialDimension, what: to.name(), note: note, shards: []shard{made}})
 	return write(made.Path, stacked)
 }
 

@@ -69,7 +69,7 @@ type Runner func(ctx context.Context, inputs []Input, dir string) (outputs strin
 type Loader func(ctx context.Context, inputs []Input, dir string) (outputs []string, err error)
 
 // Judge decides by the limits of an engine what a check of a kind found. It is not given accuracy.
-type Judge func(kind evidence.ConsistencyKind, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason)
+type Judge func(kind evidence.Trial, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason)
 
 // Engine is an engine to check.
 type Engine struct {
@@ -86,7 +86,7 @@ type Engine struct {
 
 // Found is what the checks of an engine found.
 type Found struct {
-	Checks []evidence.ConsistencyCheck
+	Checks evidence.Checks
 	Failed []evidence.Reason // of each check that failed
 	// Open are the reasons why an engine whose checks all hold is undecided: a run of it was stopped
 	// by time, or none could be done for want of time.
@@ -99,14 +99,14 @@ type Set struct {
 	repeat    []shard // the same cases, then once more in another order
 	loads     []shard // some of these cases, for an engine that is loaded again
 	trials    []trial
-	leftOut   []evidence.ConsistencyCheck
+	leftOut   evidence.Checks
 	late      bool    // something is left out for want of time
 	reference outcome // of the reference model
 }
 
 // trial is a check with inputs of its own.
 type trial struct {
-	kind   evidence.ConsistencyKind
+	kind   evidence.Trial
 	what   string
 	note   string
 	shards []shard

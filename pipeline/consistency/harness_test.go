@@ -130,7 +130,7 @@ type trying struct {
 	where     string  // the input that is a mask
 	processes int     // of the engine
 	loads     []model // what each load of the engine computes; nil: it is not loaded again
-	judge     func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
+	judge     func(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
 	exact     bool              // two runs must not differ
 	open      []evidence.Reason // why the engine was undecided the last time
 }
@@ -182,7 +182,7 @@ func (w *trying) spread(t *testing.T, name string, made func(cases int) (tensor.
 }
 
 // judge asks for an error of at most 0.01, and for no new NaN.
-func judge(_ evidence.ConsistencyKind, outputs map[string]tensor.Result, _ int) (evidence.Verdict, []evidence.Reason) {
+func judge(_ evidence.Trial, outputs map[string]tensor.Result, _ int) (evidence.Verdict, []evidence.Reason) {
 	y := outputs["y"]
 	if y.NewNaN > 0 || y.MaxAbs > 0.01 {
 		return evidence.VerdictFail, []evidence.Reason{{Code: "limit_exceeded", Output: "y", Message: fmt.Sprintf("maxAbs is %g", y.MaxAbs)}}
@@ -191,7 +191,7 @@ func judge(_ evidence.ConsistencyKind, outputs map[string]tensor.Result, _ int) 
 }
 
 // engine runs the cases and then the checks.
-func (w *trying) engine(t *testing.T, m model) ([]evidence.ConsistencyCheck, []evidence.Reason, error) {
+func (w *trying) engine(t *testing.T, m model) (evidence.Checks, []evidence.Reason, error) {
 	t.Helper()
 	set, engine := w.ready(t, m)
 	found, err := set.Engine(t.Context(), engine, t.TempDir())
@@ -243,10 +243,10 @@ func (w *trying) loader(t *testing.T) consistency.Loader {
 }
 
 // whats lists the checks.
-func whats(checks []evidence.ConsistencyCheck) []string {
+func whats(checks evidence.Checks) []string {
 	var all []string
 	for _, p := range checks {
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", p.Kind, p.What)))
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", p.Trial, p.Size)))
 	}
 	return all
 }

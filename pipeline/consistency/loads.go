@@ -30,13 +30,13 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 	if err == nil && len(dirs) == 0 {
 		err = registry.Errorf(registry.CodeInternal, "nothing was loaded")
 	}
-	p := evidence.ConsistencyCheck{Kind: evidence.ConsistencyLoad}
+	p := validators.TrialOf(evidence.TrialLoad).Check("")
 	if err != nil {
-		f.broke(&p, "", validators.TrialOf(p.Kind).Code, "the engine does not run where it is loaded several times", err)
+		f.broke(&p, "", validators.TrialOf(p.Trial).Code, "the engine does not run where it is loaded several times", err)
 		f.checks = append(f.checks, p)
 		return nil
 	}
-	p.What, p.Verdict = fmt.Sprintf("loads=%d", len(dirs)), evidence.VerdictPass
+	p.Size, p.Verdict = fmt.Sprintf("loads=%d", len(dirs)), evidence.VerdictPass
 	for _, s := range f.set.loads {
 		p.Cases += len(s.cases)
 	}
@@ -72,7 +72,7 @@ func (f *findings) batchToLoad(done outcome) (trial, bool) {
 }
 
 // load compares one load, and keeps in p the worst of it. It returns the reasons why it fails.
-func (f *findings) load(ctx context.Context, p *evidence.ConsistencyCheck, where, folder string,
+func (f *findings) load(ctx context.Context, p *evidence.Check, where, folder string,
 	done outcome, batch trial) ([]evidence.Reason, error) {
 	alone, err := f.aloneAgain(folder)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *findings) load(ctx context.Context, p *evidence.ConsistencyCheck, where
 		where string
 		pairs []pair
 	}{{where, alone}, {where + ", " + batch.what, together}} {
-		found, reasons, err := f.jitter(ctx, evidence.ConsistencyLoad, "run again "+c.where, c.pairs)
+		found, reasons, err := f.jitter(ctx, evidence.TrialLoad, "run again "+c.where, c.pairs)
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +98,8 @@ func (f *findings) load(ctx context.Context, p *evidence.ConsistencyCheck, where
 		if found.Verdict == evidence.VerdictPass {
 			continue
 		}
-		if failed := found.Verdict == evidence.VerdictFail; failed || p.Verdict == evidence.VerdictPass || found.MaxAbs > p.MaxAbs {
-			p.Verdict, p.Message, p.MaxAbs, p.Output = found.Verdict, found.Message, found.MaxAbs, found.Output
+		if failed := found.Verdict == evidence.VerdictFail; failed || p.Verdict == evidence.VerdictPass || found.Value > p.Value {
+			p.Verdict, p.Message, p.Value, p.Output = found.Verdict, found.Message, found.Value, found.Output
 		}
 		if p.Verdict == evidence.VerdictFail {
 			return reasons, nil

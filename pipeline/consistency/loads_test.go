@@ -76,7 +76,7 @@ func TestLoads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Kind == evidence.ConsistencyLoad })
+			at := slices.IndexFunc(checks, func(p evidence.Check) bool { return p.Trial == evidence.TrialLoad })
 			if c.loads == nil {
 				if at >= 0 || len(reasons) > 0 {
 					t.Errorf("checks %+v, reasons %+v; want none of loads", checks, reasons)
@@ -87,12 +87,12 @@ func TestLoads(t *testing.T) {
 				t.Fatalf("the check of loads is at %d of %q, want it behind those of runs", at, whats(checks))
 			}
 			got := checks[at]
-			near := float64(got.MaxAbs) == c.maxAbs || math.Abs(float64(got.MaxAbs)-c.maxAbs) < 1e-5
+			near := float64(got.Value) == c.maxAbs || math.Abs(float64(got.Value)-c.maxAbs) < 1e-5
 			if got.Verdict != c.verdict || got.Affected != c.affected || !near || !strings.Contains(got.Message, c.says) {
 				t.Errorf("got %+v; want %s, %d affected by %v, %q", got, c.verdict, c.affected, c.maxAbs, c.says)
 			}
-			if ran := c.verdict != undecided && len(c.loads) > 1; ran && (got.What == "" || got.Cases != 7) {
-				t.Errorf("got %q of %d cases, want the number of loads, and 7", got.What, got.Cases)
+			if ran := c.verdict != undecided && len(c.loads) > 1; ran && (got.Size == "" || got.Cases != 7) {
+				t.Errorf("got %q of %d cases, want the number of loads, and 7", got.Size, got.Cases)
 			}
 			var codes []string
 			for _, r := range reasons {
@@ -121,7 +121,7 @@ func TestLoadsWithoutBatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.Kind == evidence.ConsistencyLoad })
+		at := slices.IndexFunc(checks, func(p evidence.Check) bool { return p.Trial == evidence.TrialLoad })
 		if at < 0 || checks[at].Verdict != evidence.VerdictPass || checks[at].Cases != 7 {
 			t.Errorf("%s: checks %+v, want a pass of 7 cases for loads", name, checks)
 		}

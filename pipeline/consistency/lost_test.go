@@ -37,14 +37,14 @@ func twoSizes(w *trying) {
 	w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape = open, open
 }
 
-func allFail(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+func allFail(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
 	return evidence.VerdictFail, nil
 }
 
 // at does something when a verdict is asked for that many times.
 func at(e *consistency.Engine, verdict int, do func()) {
 	judge, asked := e.Judge, 0
-	e.Judge = func(kind evidence.ConsistencyKind, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
+	e.Judge = func(kind evidence.Trial, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
 		if asked++; asked == verdict {
 			do()
 		}
@@ -66,7 +66,7 @@ func TestLostFiles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		narrow  func(*trying)
-		judge   func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
+		judge   func(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
 		verdict int // when the file is lost; 0: after the run
 		needed  []string
 	}{
@@ -148,7 +148,7 @@ func TestCanceled(t *testing.T) {
 	for name, c := range map[string]struct {
 		narrow  func(*trying)
 		engine  model
-		judge   func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
+		judge   func(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason)
 		verdict int
 	}{
 		"between repeats": {repeatsAlone, but(func(run int, y []float32, _, _ int) error { y[0] += float32(run) / 1000; return nil }), judge, 1},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -19,7 +20,7 @@ func New(o Options) (*Set, error) {
 	left := o.Budget
 	n := max(affordable(left/3, 2*o.Run, repeatCases), affordable(left, 2*o.Run, 1))
 	if n == 0 {
-		s.leave(evidence.ConsistencyRepeat, "", 2*o.Run, left)
+		s.leave(evidence.TrialRepeat, "", 2*o.Run, left)
 	} else if err := s.makeRepeat(n); err != nil {
 		return nil, err
 	}
@@ -40,20 +41,23 @@ func affordable(left, each time.Duration, most int) int {
 }
 
 // leave names a check that does not fit the budget.
-func (s *Set) leave(kind evidence.ConsistencyKind, what string, takes, left time.Duration) {
+func (s *Set) leave(kind evidence.Trial, what string, takes, left time.Duration) {
 	s.late = true
 	s.leaveFor(kind, what, fmt.Sprintf("it would take about %v, and %v are left for it",
 		takes.Round(time.Millisecond), max(left, 0).Round(time.Millisecond)))
 }
 
-func (s *Set) leaveFor(kind evidence.ConsistencyKind, what, reason string) {
-	s.leftOut = append(s.leftOut, evidence.ConsistencyCheck{Kind: kind, What: what,
-		Verdict: evidence.VerdictUndecided, Message: "left out: " + reason})
+func (s *Set) leaveFor(kind evidence.Trial, what, reason string) {
+	check := validators.TrialOf(kind).Check(what)
+	check.Message = "left out: " + reason
+	s.leftOut = append(s.leftOut, check)
 }
 
 // leaveOut records a kind of checks that does not apply to this model. Unlike a check that could not run, it leaves nothing undecided.
-func (s *Set) leaveOut(kind evidence.ConsistencyKind, why string) {
-	s.leftOut = append(s.leftOut, evidence.ConsistencyCheck{Kind: kind, Verdict: evidence.VerdictRecorded, Message: why})
+func (s *Set) leaveOut(kind evidence.Trial, why string) {
+	check := validators.TrialOf(kind).Check("")
+	check.Verdict, check.Message = evidence.VerdictRecorded, why
+	s.leftOut = append(s.leftOut, check)
 }
 
 // makeRepeat writes the same cases twice, the first time in reverse, and others for loads, which are drawn apart. They have the
@@ -100,7 +104,7 @@ func (s *Set) fitting(picked []slot) []slot {
 func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 	symbol := batchSymbol(s.Interface)
 	if why := s.Interface.NoBatches(); why != "" {
-		s.leaveOut(evidence.ConsistencyBatch, why)
+		s.leaveOut(evidence.TrialBatch, why)
 		return left, nil
 	}
 	picked := s.fitting(s.pick(otherCases))
@@ -114,7 +118,7 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 	}
 	most := int(min(s.Interface.Dims[symbol].Max/own, largeBatch))
 	if most < 2 {
-		s.leaveOut(evidence.ConsistencyBatch, fmt.Sprintf("batches are not checked, since the largest size of %q is %d, and a case has %d of it",
+		s.leaveOut(evidence.TrialBatch, fmt.Sprintf("batches are not checked, since the largest size of %q is %d, and a case has %d of it",
 			symbol, s.Interface.Dims[symbol].Max, own))
 	}
 	for i, b := range []struct {
@@ -131,7 +135,7 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 		cost := s.Run * time.Duration(b.size)
 		n := affordable(left, cost, (len(picked)+b.size-1)/b.size) * b.size
 		if n == 0 {
-			s.leave(evidence.ConsistencyBatch, what, cost, left)
+			s.leave(evidence.TrialBatch, what, cost, left)
 			continue
 		}
 		left -= s.Run * time.Duration(n)
@@ -151,7 +155,7 @@ func (s *Set) drawn(above, below int) int {
 }
 
 func (s *Set) makeBatch(what string, picked []slot, size int, swapped bool) error {
-	t := trial{kind: evidence.ConsistencyBatch, what: what, batch: size}
+	t := trial{kind: evidence.TrialBatch, what: what, batch: size}
 	for _, group := range byShard(picked) {
 		made := s.shard(fmt.Sprintf("check-2-%03d-batch-%05d", len(s.trials), group[0].shard), batches(group, size, swapped))
 		if err := s.store(made, s.full, tensor.Stack, size); err != nil {

@@ -22,8 +22,8 @@ func (f *findings) again(ctx context.Context, done outcome) error {
 	if err == nil {
 		return f.repeats(ctx, done)
 	}
-	p := evidence.ConsistencyCheck{Kind: evidence.ConsistencyRepeat}
-	f.broke(&p, "", validators.TrialOf(p.Kind).Code, "the engine does not run again", err)
+	p := validators.TrialOf(evidence.TrialRepeat).Check("")
+	f.broke(&p, "", validators.TrialOf(p.Trial).Code, "the engine does not run again", err)
 	f.checks = append(f.checks, p)
 	return nil
 }
@@ -31,13 +31,13 @@ func (f *findings) again(ctx context.Context, done outcome) error {
 // broke notes that an engine did not run where the reference model did, or where it ran before. Time
 // and memory that were not there are no fault of the engine. But a run that was stopped by time can
 // be one that would hang on a node: it leaves the engine undecided.
-func (f *findings) broke(p *evidence.ConsistencyCheck, note, code, failed string, err error) {
+func (f *findings) broke(p *evidence.Check, note, code, failed string, err error) {
 	f.late = f.late || outOfTime(err)
 	switch {
 	case errors.Is(err, ErrStopped):
 		p.Message = "stopped: " + err.Error()
 		f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun,
-			Message: fmt.Sprintf("the consistency check %s did not end: %v; if this machine was busy, run verify again where it is less so", named(*p), err)})
+			Message: fmt.Sprintf("the consistency check %s did not end: %v; if this machine was busy, run verify again where it is less so", p.Name(), err)})
 	case errors.Is(err, ErrNoTime):
 		p.Message = "not run: " + err.Error()
 	default:
@@ -46,13 +46,13 @@ func (f *findings) broke(p *evidence.ConsistencyCheck, note, code, failed string
 	p.Message = sentence(note, p.Message)
 	if p.Verdict = evidence.VerdictUndecided; !registry.HasCode(err, registry.CodeUnavailable) {
 		p.Verdict = evidence.VerdictFail
-		f.fail(code, strings.TrimPrefix(p.What+": "+failed, ": ")+": "+err.Error(), nil)
+		f.fail(code, strings.TrimPrefix(p.Size+": "+failed, ": ")+": "+err.Error(), nil)
 	}
 }
 
 // nothing leaves the engine undecided if no check could be done and time is a cause.
 func (f *findings) nothing() {
-	ran := slices.ContainsFunc(f.checks, func(p evidence.ConsistencyCheck) bool {
+	ran := slices.ContainsFunc(f.checks, func(p evidence.Check) bool {
 		return p.Verdict != evidence.VerdictUndecided && !p.NotForModel()
 	})
 	if ran || !f.late || len(f.open) > 0 {
@@ -60,12 +60,7 @@ func (f *findings) nothing() {
 	}
 	message := "no consistency check could be done in the time that there is for them"
 	for _, p := range f.checks[:min(len(f.checks), maxReasons)] {
-		message += "; " + named(p) + ": " + p.Message
+		message += "; " + p.Name() + ": " + p.Message
 	}
 	f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun, Message: message})
-}
-
-// named names a check: "batch batch=2".
-func named(p evidence.ConsistencyCheck) string {
-	return strings.TrimSpace(string(p.Kind) + " " + p.What)
 }

@@ -44,7 +44,7 @@ func TestExact(t *testing.T) {
 func TestNaNInOneRun(t *testing.T) {
 	t.Parallel()
 	w := setup(t, false)
-	w.judge = func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+	w.judge = func(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
 		return evidence.VerdictPass, nil
 	}
 	checks, reasons, err := w.engine(t, noise(float32(math.NaN())))
@@ -64,7 +64,7 @@ func TestRowsOfABatch(t *testing.T) {
 		}
 		return y, err
 	})
-	i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool { return p.What == "batch=2" })
+	i := slices.IndexFunc(checks, func(p evidence.Check) bool { return p.Size == "batch=2" })
 	const more, one = "of a batch has the shape [3 4], want 2 in front", "of a batch has the shape []"
 	if err != nil || len(reasons) == 0 || checks[i].Verdict != evidence.VerdictFail || !strings.Contains(checks[i].Message, more) {
 		t.Errorf("a row too many: %+v, error %v; want a failure that names the shape", checks[i], err)
@@ -139,7 +139,7 @@ func TestNotes(t *testing.T) {
 				w.reference = broken
 			}
 			checks, _, err := w.engine(t, broken)
-			i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool {
+			i := slices.IndexFunc(checks, func(p evidence.Check) bool {
 				return strings.Contains(p.Message, "declared is seq=1073741824")
 			})
 			if err != nil || i < 0 || !strings.Contains(checks[i].Message, "more than 1 MiB; ") || !strings.Contains(checks[i].Message, "too long") {
@@ -147,7 +147,7 @@ func TestNotes(t *testing.T) {
 			}
 			for _, p := range checks {
 				if strings.HasPrefix(p.Message, "; ") {
-					t.Errorf("%s %s says %q, which begins with nothing", p.Kind, p.What, p.Message)
+					t.Errorf("%s %s says %q, which begins with nothing", p.Trial, p.Size, p.Message)
 				}
 			}
 		})
@@ -165,12 +165,12 @@ func TestLittleMemory(t *testing.T) {
 	}
 	for _, p := range checks {
 		switch {
-		case p.Kind == evidence.ConsistencyDimension:
+		case p.Trial == evidence.TrialDimension:
 			if p.Verdict != evidence.VerdictUndecided || p.Message != "left out: one case takes more than 0 MiB" {
-				t.Errorf("%s: %s %q, want that it was left out", p.What, p.Verdict, p.Message)
+				t.Errorf("%s: %s %q, want that it was left out", p.Size, p.Verdict, p.Message)
 			}
 		case p.Cases != 1:
-			t.Errorf("%s %s has %d cases, want 1", p.Kind, p.What, p.Cases)
+			t.Errorf("%s %s has %d cases, want 1", p.Trial, p.Size, p.Cases)
 		}
 	}
 }
@@ -184,8 +184,8 @@ func TestCasesThatContradictThemselves(t *testing.T) {
 	w.spread(t, "z", func(cases int) (tensor.Tensor, error) { return tensor.New(make([]float32, 3*cases), int64(cases), 3) })
 	checks, _, err := w.engine(t, honest)
 	const says = "left out: the cases have seq=4 and seq=3 in one case"
-	if p := checks[len(checks)-1]; err != nil || p.Kind != evidence.ConsistencyDimension || p.Message != says {
-		t.Errorf("%s %q, error %v; want that the sizes contradict each other", p.Kind, p.Message, err)
+	if p := checks[len(checks)-1]; err != nil || p.Trial != evidence.TrialDimension || p.Message != says {
+		t.Errorf("%s %q, error %v; want that the sizes contradict each other", p.Trial, p.Message, err)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestNaNInDifferentOutputs(t *testing.T) {
 	repeatsAlone(w)
 	w.o.Interface.Outputs = append(w.o.Interface.Outputs, w.o.Interface.Outputs[0])
 	w.o.Interface.Outputs[1].Name = "z"
-	w.judge = func(evidence.ConsistencyKind, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
+	w.judge = func(evidence.Trial, map[string]tensor.Result, int) (evidence.Verdict, []evidence.Reason) {
 		return evidence.VerdictPass, nil
 	}
 	set, engine := w.ready(t, honest)
@@ -312,8 +312,8 @@ func TestSizesOfNothing(t *testing.T) {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	for _, what := range []string{"k=2", "k=8", "seq=32"} {
-		i := slices.IndexFunc(checks, func(p evidence.ConsistencyCheck) bool {
-			return p.Kind == evidence.ConsistencyDimension && p.What == what
+		i := slices.IndexFunc(checks, func(p evidence.Check) bool {
+			return p.Trial == evidence.TrialDimension && p.Size == what
 		})
 		if i < 0 {
 			t.Errorf("no check of %s in %+v", what, checks)

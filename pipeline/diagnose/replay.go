@@ -254,7 +254,7 @@ func summaryOf(name string, t tensor.Tensor) TensorSummary {
 // WorstCase returns the case that a report is worst in: the one of a limit that failed, else the one with the element that
 // differs most in the output with the lowest ratio of signal to noise. ok is false if no case differs.
 func WorstCase(report evidence.ParityReport) (number int, ok bool) {
-	for _, check := range report.Checks {
+	for _, check := range report.Checks.OfCases() {
 		if check.Verdict == evidence.VerdictFail && check.Case != nil {
 			return *check.Case, true
 		}

@@ -118,8 +118,9 @@ func TestWorstCase(t *testing.T) {
 		"of two alike, the first by name": {evidence.ParityReport{
 			Outputs: map[string]evidence.OutputFigures{"b": figures(2, 20), "a": figures(1, 20)}}, 1, true},
 		"the limit that failed": {evidence.ParityReport{
-			Checks: []evidence.Check{
-				{Verdict: evidence.VerdictFail}, {Verdict: evidence.VerdictPass, Case: new(int)}, {Verdict: evidence.VerdictFail, Case: &seven}},
+			Checks: evidence.Checks{
+				{Trial: evidence.TrialCases, Verdict: evidence.VerdictFail}, {Trial: evidence.TrialCases, Verdict: evidence.VerdictPass, Case: new(int)},
+				{Trial: evidence.TrialCases, Verdict: evidence.VerdictFail, Case: &seven}},
 			Outputs: map[string]evidence.OutputFigures{"b": figures(2, 20)}}, 7, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,14 +54,14 @@ func (r *record) note(e verify.VerifiedEngine) {
 		r.Effects[name+" non-finite"] = evidence.Figure(output.NewNaN + output.NewInf)
 		r.Effects[name+" snrDb"] = -output.SpreadSNRdB
 	}
-	for _, check := range e.Parity.Checks {
+	for _, check := range e.Parity.Checks.OfCases() {
 		if check.Misses != nil {
 			r.Effects[check.Output+" misses"] = *check.Misses
 		}
 	}
-	for _, check := range e.Parity.Consistency {
-		name := "consistency " + string(check.Kind)
-		r.Effects[name] = max(r.Effects[name], check.MaxAbs)
+	for _, check := range e.Parity.Checks.Beyond() {
+		name := "consistency " + string(check.Trial)
+		r.Effects[name] = max(r.Effects[name], check.Value)
 	}
 }
 

@@ -51,7 +51,7 @@ func failures(v Session, c run.Candidate) int {
 
 // drew reports whether a report failed a limit on a rate.
 func drew(report evidence.ParityReport) bool {
-	return slices.ContainsFunc(report.Checks, func(c evidence.Check) bool {
+	return slices.ContainsFunc(report.Checks.OfCases(), func(c evidence.Check) bool {
 		return (c.Misses != nil || c.Resampled) && c.Verdict == evidence.VerdictFail
 	})
 }
@@ -64,19 +64,25 @@ const mostAgain = 3
 func failedSamples(v Session, c run.Candidate) [][]int {
 	var failed []evidence.ParityReport
 	for report := range earlier(v, c) {
-		if p := report.PlainLoad; p != nil && p.Verdict == evidence.VerdictFail && isSample(v, p.Drawn) {
+		if isSample(v, drawnBy(report)) {
 			failed = append(failed, report)
 		}
 	}
 	slices.SortStableFunc(failed, func(a, b evidence.ParityReport) int { return b.FinishedOn.Compare(a.FinishedOn) })
 	var samples [][]int
 	for _, report := range failed {
-		known := slices.ContainsFunc(samples, func(s []int) bool { return slices.Equal(s, report.PlainLoad.Drawn) })
+		known := slices.ContainsFunc(samples, func(s []int) bool { return slices.Equal(s, drawnBy(report)) })
 		if !known && len(samples) < mostAgain {
-			samples = append(samples, report.PlainLoad.Drawn)
+			samples = append(samples, drawnBy(report))
 		}
 	}
 	return samples
+}
+
+// drawnBy returns the cases on which the plain load of a report failed.
+func drawnBy(report evidence.ParityReport) []int {
+	check, _ := report.Checks.Of(evidence.TrialPlainLoad)
+	return check.Drawn
 }
 
 // isSample reports whether numbers are a sample that a plain load can have drawn: of cases that there are, ascending, each once.
@@ -108,14 +114,14 @@ func contradicted(v Session, c run.Candidate, report evidence.ParityReport) vali
 
 // failedExactly says what a report failed that chance does not decide; empty if nothing.
 func failedExactly(report evidence.ParityReport) string {
-	for _, c := range report.Checks {
+	for _, c := range report.Checks.OfCases() {
 		if c.Misses == nil && !c.Resampled && c.Verdict == evidence.VerdictFail {
 			return "output " + c.Output + ", " + c.Figure
 		}
 	}
-	for _, c := range report.Consistency {
+	for _, c := range report.Checks.Beyond() {
 		if c.Verdict == evidence.VerdictFail {
-			return "consistency check " + string(c.Kind)
+			return "consistency check " + c.Name()
 		}
 	}
 	for _, r := range report.Reasons {

@@ -18,10 +18,10 @@ func TestFailedExactly(t *testing.T) {
 		report evidence.ParityReport
 		want   bool
 	}{
-		"a figure":     {evidence.ParityReport{Checks: []evidence.Check{{Output: "y", Figure: "maxAbs", Verdict: evidence.VerdictFail}}}, true},
-		"a rate":       {evidence.ParityReport{Checks: []evidence.Check{{Output: "y", Figure: "top1", Misses: &misses, Verdict: evidence.VerdictFail}}}, false},
-		"consistency":  {evidence.ParityReport{Consistency: []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyRepeat, Verdict: evidence.VerdictFail}}}, true},
-		"golden":       {evidence.ParityReport{Consistency: []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyGolden, Verdict: evidence.VerdictFail}}}, true},
+		"a figure":     {evidence.ParityReport{Checks: evidence.Checks{{Trial: evidence.TrialCases, Output: "y", Figure: "maxAbs", Verdict: evidence.VerdictFail}}}, true},
+		"a rate":       {evidence.ParityReport{Checks: evidence.Checks{{Trial: evidence.TrialCases, Output: "y", Figure: "top1", Misses: &misses, Verdict: evidence.VerdictFail}}}, false},
+		"consistency":  {evidence.ParityReport{Checks: evidence.Checks{{Trial: evidence.TrialRepeat, Verdict: evidence.VerdictFail}}}, true},
+		"golden":       {evidence.ParityReport{Checks: evidence.Checks{{Trial: evidence.TrialGolden, Verdict: evidence.VerdictFail}}}, true},
 		"a crash":      {failedBy(reasonRun), false},
 		"a plain load": {failedBy(validators.ReasonPlainLoad), true},
 		"a shape":      {failedBy(reasonShape), true},
@@ -47,14 +47,14 @@ func TestDrew(t *testing.T) {
 		check evidence.Check
 		drew  bool
 	}{
-		"a rate that fails":           {evidence.Check{Misses: &one, Verdict: evidence.VerdictFail}, true},
-		"a mean that fails":           {evidence.Check{Resampled: true, Verdict: evidence.VerdictFail}, true},
-		"a rate that passes":          {evidence.Check{Misses: &one, Verdict: evidence.VerdictPass}, false},
-		"a rate that is not decided":  {evidence.Check{Misses: &one, Verdict: evidence.VerdictUndecided}, false},
-		"an exact figure that fails":  {evidence.Check{Verdict: evidence.VerdictFail}, false},
-		"an exact figure that passes": {evidence.Check{Verdict: evidence.VerdictPass}, false},
+		"a rate that fails":           {evidence.Check{Trial: evidence.TrialCases, Misses: &one, Verdict: evidence.VerdictFail}, true},
+		"a mean that fails":           {evidence.Check{Trial: evidence.TrialCases, Resampled: true, Verdict: evidence.VerdictFail}, true},
+		"a rate that passes":          {evidence.Check{Trial: evidence.TrialCases, Misses: &one, Verdict: evidence.VerdictPass}, false},
+		"a rate that is not decided":  {evidence.Check{Trial: evidence.TrialCases, Misses: &one, Verdict: evidence.VerdictUndecided}, false},
+		"an exact figure that fails":  {evidence.Check{Trial: evidence.TrialCases, Verdict: evidence.VerdictFail}, false},
+		"an exact figure that passes": {evidence.Check{Trial: evidence.TrialCases, Verdict: evidence.VerdictPass}, false},
 	} {
-		if got := drew(evidence.ParityReport{Checks: []evidence.Check{c.check}}); got != c.drew {
+		if got := drew(evidence.ParityReport{Checks: evidence.Checks{c.check}}); got != c.drew {
 			t.Errorf("%s: %t, want %t", name, got, c.drew)
 		}
 	}

@@ -35,8 +35,8 @@ type consistencyChecks struct {
 	outputs RunOutputs
 	set     *consistency.Set
 	dir     string
-	golden  evidence.ConsistencyCheck // of the golden outputs, for all engines
-	rerun   rerun                     // by which each engine is judged, where golden passes
+	golden  evidence.Check // of the golden outputs, for all engines
+	rerun   rerun          // by which each engine is judged, where golden passes
 }
 
 // newConsistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
@@ -70,8 +70,8 @@ func draw(v Session) func(int) int {
 // run checks an engine, whose outputs differ so from the reference's over all cases that ran, and returns
 // what was found, and why the engine does not pass. An engine whose outputs could not be compared is not checked.
 func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra,
-	whole map[string]tensor.Result, ran int) (_ []evidence.ConsistencyCheck, against validators.Findings, err error) {
-	if p.golden.Kind == "" || ran == 0 {
+	whole map[string]tensor.Result, ran int) (_ evidence.Checks, against validators.Findings, err error) {
+	if p.golden.Trial == "" || ran == 0 {
 		return nil, nil, nil
 	}
 	ctx, done := p.v.Env.Report().StepIn(ctx, "check consistency of "+c.Engine.Label())
@@ -107,12 +107,12 @@ func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra
 
 // judgeGolden fails an engine whose golden outputs are not the reference model's, or that is off from what that computes now. Where that is
 // not known, it does not pass.
-func judgeGolden(check evidence.ConsistencyCheck) validators.Findings {
+func judgeGolden(check evidence.Check) validators.Findings {
 	switch check.Verdict {
 	case evidence.VerdictPass, evidence.VerdictRecorded:
 		return nil
 	case evidence.VerdictFail:
-		return validators.Failed(evidence.Reason{Code: validators.TrialOf(check.Kind).Code, Output: check.Output, Message: check.Message})
+		return validators.Failed(evidence.Reason{Code: validators.TrialOf(check.Trial).Code, Output: check.Output, Message: check.Message})
 	}
 	return validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun, Output: check.Output,
 		Message: "the golden outputs were not compared with the reference model: " + check.Message})
@@ -120,7 +120,7 @@ func judgeGolden(check evidence.ConsistencyCheck) validators.Findings {
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
 func (p consistencyChecks) judge(c run.Candidate, whole map[string]tensor.Result) consistency.Judge {
-	return func(kind evidence.ConsistencyKind, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
+	return func(kind evidence.Trial, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
 		judged := p.v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
 		again := p.v.Limits.JudgeAgain(kind, c.Engine.Precision, outputs, whole)
 		if judged.Verdict == evidence.VerdictUndecided && len(again) == 0 {
@@ -196,7 +196,7 @@ func (p consistencyChecks) runOn(c run.Candidate, inputs []consistency.Input) (r
 }
 
 // consistencyNote says how many checks there are, which say nothing, and whether runs differ.
-func consistencyNote(checks []evidence.ConsistencyCheck) string {
+func consistencyNote(checks evidence.Checks) string {
 	var undecided []string
 	checked, jitter := len(checks), 0
 	for _, c := range checks {
@@ -204,7 +204,7 @@ func consistencyNote(checks []evidence.ConsistencyCheck) string {
 		case c.NotForModel():
 			checked--
 		case c.Verdict == evidence.VerdictUndecided:
-			undecided = append(undecided, strings.TrimSpace(string(c.Kind)+" "+c.What))
+			undecided = append(undecided, c.Name())
 		case c.Verdict == evidence.VerdictRecorded:
 			jitter++
 		}
@@ -219,11 +219,11 @@ func consistencyNote(checks []evidence.ConsistencyCheck) string {
 	return note
 }
 
-// plainConsistency are checks as evidence may have them.
-func plainConsistency(checks []evidence.ConsistencyCheck) []evidence.ConsistencyCheck {
+// plainChecks are checks as evidence may have them.
+func plainChecks(checks evidence.Checks) evidence.Checks {
 	plain := slices.Clone(checks)
 	for i := range plain {
-		for _, text := range []*string{&plain[i].What, &plain[i].Output, &plain[i].Message} {
+		for _, text := range []*string{&plain[i].Size, &plain[i].Output, &plain[i].Message} {
 			*text = registry.PlainText(*text)
 		}
 	}

@@ -25,7 +25,7 @@ func TestJitterBesideAnOutputThatIsUndecided(t *testing.T) {
 	whole := map[string]tensor.Result{"a": one(9, 90), "b": one(9, 90)}
 	judge := c.judge(run.Candidate{Engine: artifact.Engine{Precision: "fp32"}}, whole)
 	for snr, want := range map[float64]evidence.Verdict{45: evidence.VerdictFail, 95: evidence.VerdictUndecided} {
-		verdict, reasons := judge(evidence.ConsistencyProcess, map[string]tensor.Result{"a": {}, "b": one(9, snr)}, 3)
+		verdict, reasons := judge(evidence.TrialProcess, map[string]tensor.Result{"a": {}, "b": one(9, snr)}, 3)
 		if verdict != want || (verdict == evidence.VerdictFail) != (reasons[0].Output == "b") {
 			t.Errorf("%g dB: %s, %v; want %s", snr, verdict, reasons, want)
 		}

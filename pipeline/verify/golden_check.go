@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -42,8 +43,8 @@ const (
 // one case. A run that exceeds its time is repeated with fewer cases, once. If the model cannot be run at all, the check is undecided. What the
 // model computed is kept for the engines, if it agrees with the golden outputs.
 // Errors: those of ctx, and of files.
-func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Duration) (check evidence.ConsistencyCheck, computed rerun, err error) {
-	check = evidence.ConsistencyCheck{Kind: evidence.ConsistencyGolden, Verdict: evidence.VerdictUndecided}
+func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Duration) (check evidence.Check, computed rerun, err error) {
+	check = validators.TrialOf(evidence.TrialGolden).Check("")
 	ctx, done := v.Env.Report().StepIn(ctx, "compare golden outputs with the reference model")
 	var execution run.EngineRun
 	defer func() { done(goldenNote(check), err, execution.Held...) }()
@@ -88,7 +89,7 @@ func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Du
 	return check, computed, err
 }
 
-func goldenNote(c evidence.ConsistencyCheck) string {
+func goldenNote(c evidence.Check) string {
 	return fmt.Sprintf("%s, %s", c.Verdict, registry.Count(c.Cases, "case"))
 }
 

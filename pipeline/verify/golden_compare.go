@@ -53,7 +53,7 @@ func quantities(l validators.Limits) map[string]bool {
 
 // compare counts the cases that differ, of all outputs together. The check names the first output that does, or else the one with the largest
 // difference.
-func (g goldenComparison) compare(check *evidence.ConsistencyCheck) error {
+func (g goldenComparison) compare(check *evidence.Check) error {
 	names, err := g.Names()
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func (g goldenComparison) compare(check *evidence.ConsistencyCheck) error {
 			if err != nil {
 				return err
 			}
-			if found.maxAbs > float64(check.MaxAbs) {
-				check.MaxAbs = evidence.Figure(found.maxAbs)
+			if found.maxAbs > float64(check.Value) {
+				check.Value = evidence.Figure(found.maxAbs)
 				if len(differ) == 0 {
 					check.Output = name
 				}
@@ -101,7 +101,7 @@ func (g goldenComparison) compare(check *evidence.ConsistencyCheck) error {
 
 // judge decides by the number of cases that differ. rounded is how many of those differ whose values are not those that the golden outputs
 // were computed of.
-func (g goldenComparison) judge(check *evidence.ConsistencyCheck, differ, rounded int) {
+func (g goldenComparison) judge(check *evidence.Check, differ, rounded int) {
 	check.Cases, check.Affected, check.Verdict = len(g.Sample), differ, evidence.VerdictPass
 	for _, number := range g.Sample {
 		if g.changed[number] {

@@ -119,7 +119,7 @@ func TestCompareGolden(t *testing.T) {
 	} {
 		g := comparisonOf(t, c.width, c.change)
 		g.quantities = map[string]bool{"y": c.quantities}
-		var check evidence.ConsistencyCheck
+		var check evidence.Check
 		if err := g.compare(&check); err != nil || check.Verdict != c.want || check.Affected != c.affected || check.Cases != 64 || (check.Message != "") != (c.affected > 0) {
 			t.Errorf("%s: %+v, %v; want %s with %d cases", name, check, err, c.want, c.affected)
 		}
@@ -138,11 +138,11 @@ func TestCompareGoldenOfRoundedCases(t *testing.T) {
 	for number := range 64 {
 		g.changed[number] = number%2 == 0
 	}
-	var check evidence.ConsistencyCheck
+	var check evidence.Check
 	if err := g.compare(&check); err != nil || check.Verdict != evidence.VerdictFail || check.Affected != 1 || check.Converted != 32 {
 		t.Errorf("%+v, %v; want one of 32 to fail", check, err)
 	}
-	g.changed[5], check = true, evidence.ConsistencyCheck{}
+	g.changed[5], check = true, evidence.Check{}
 	if err := g.compare(&check); err != nil || check.Verdict != evidence.VerdictPass || check.Affected != 0 || check.Converted != 33 ||
 		!strings.Contains(check.Message, "rounded for engines in 33 cases: in 33 of these the reference model computes something else") {
 		t.Errorf("%+v, %v; want a pass that says so", check, err)
@@ -154,7 +154,7 @@ func TestJudgeGolden(t *testing.T) {
 	t.Parallel()
 	for _, golden := range []evidence.Verdict{evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictUndecided} {
 		var report evidence.ParityReport
-		judgeGolden(evidence.ConsistencyCheck{Kind: evidence.ConsistencyGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
+		judgeGolden(evidence.Check{Trial: evidence.TrialGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
 		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != evidence.VerdictPass) {
 			t.Errorf("golden %q: verdict %s, reasons %v; want %s", golden, report.Verdict, report.Reasons, golden)
 		}

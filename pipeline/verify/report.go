@@ -226,7 +226,7 @@ func report(ctx context.Context, v Session, e artifact.Engine, found VerifiedEng
 	defer func() { done(string(found.Parity.Verdict), err) }()
 	about := evidence.StatementSubject{Name: v.Release.Model, Digest: evidence.NewDigestSet(e.Digest)}
 	found.Parity.Reasons, found.Performance.Reasons = plainReasons(found.Parity.Reasons), plainReasons(found.Performance.Reasons)
-	found.Parity.Consistency = plainConsistency(found.Parity.Consistency)
+	found.Parity.Checks = plainChecks(found.Parity.Checks)
 	to := api.Attachment{Environment: v.Environment,
 		Model: v.Release.Model, Release: v.Release.Digest, Subject: e.Digest}
 	for _, predicate := range []struct {

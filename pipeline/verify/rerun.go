@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -61,12 +62,12 @@ func (r rerun) judge(ctx context.Context, v Session, c run.Candidate, outputs st
 		}
 	}
 	compared.Engine = dir
-	verdict, message, err := judgeSome(ctx, v, c, someOf(compared, r.dir, run.ShardsOf(r.picked)), whole)
-	if err != nil || verdict != evidence.VerdictFail {
+	var found evidence.Check
+	if err := judgeSome(ctx, v, c, someOf(compared, r.dir, run.ShardsOf(r.picked)), whole, &found); err != nil || found.Verdict != evidence.VerdictFail {
 		return "", err
 	}
 	return fmt.Sprintf("against what the reference model computes here, for %s that were drawn: %s",
-		registry.Count(countRows(r.picked), "case"), message), nil
+		registry.Count(countRows(r.picked), "case"), found.Message), nil
 }
 
 func countRows(picked []run.SomeRows) (n int) {
@@ -84,19 +85,27 @@ func someOf(compared parity.Run, dir string, shards []artifact.Shard) parity.Run
 	return compared
 }
 
-// judgeSome compares outputs of some cases, and judges them by what the limits say of so few.
-func judgeSome(ctx context.Context, v Session, c run.Candidate, compared parity.Run, whole map[string]tensor.Result) (evidence.Verdict, string, error) {
+// judgeSome compares outputs of some cases, and judges them by what the limits say of so few. The check gets the verdict, why it is no pass,
+// and the largest difference.
+func judgeSome(ctx context.Context, v Session, c run.Candidate, compared parity.Run, whole map[string]tensor.Result, check *evidence.Check) error {
 	result, err := parity.Compare(ctx, compared)
 	if errors.Is(err, tensor.ErrMismatch) {
-		return evidence.VerdictFail, registry.PlainText(err.Error()), nil
+		check.Verdict, check.Message, check.Value = evidence.VerdictFail, registry.PlainText(err.Error()), evidence.Figure(math.Inf(1))
+		return nil
 	}
 	if err != nil {
-		return evidence.VerdictUndecided, "", err
+		return err
+	}
+	for _, output := range v.Iface.Outputs {
+		if r := result.Outputs[output.Name]; r.MaxAbs > float64(check.Value) {
+			check.Value, check.Output = evidence.Figure(r.MaxAbs), output.Name
+		}
 	}
 	judged := v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: result.Outputs, Whole: whole, Cases: result.Cases})
 	var said []string
 	for _, r := range judged.Reasons {
 		said = append(said, registry.PlainText(r.Message))
 	}
-	return judged.Verdict, strings.Join(said, "; "), nil
+	check.Verdict, check.Message = judged.Verdict, strings.Join(said, "; ")
+	return nil
 }

@@ -194,13 +194,12 @@ func judgeRuns(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 	if err != nil {
 		return nil, err
 	}
-	report.PlainLoad = plain
 	left := newExtra(v, c.ID, outputs, 2)
 	consistent, more, err := checks.run(ctx, c, left, found.whole, report.Cases.Ran)
 	if err != nil {
 		return nil, err
 	}
-	report.Consistency = consistent
+	report.Checks = slices.Concat(report.Checks, plain, consistent)
 	against = slices.Concat(found.against, against, more)
 	if len(against) == 0 {
 		against = contradicted(v, c, report)

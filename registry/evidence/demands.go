@@ -9,9 +9,9 @@ import (
 
 // Keeps reports whether a report has a limit on the engine as a whole, at least as strict as one, that held.
 func (r Report) Keeps(name string, atLeast bool, limit Figure) bool {
-	return slices.ContainsFunc(r.Checks, func(c Check) bool {
+	return slices.ContainsFunc(r.Checks.OfCases(), func(c Check) bool {
 		return c.Figure == name && c.Output == "" && c.Slice == "" && c.AtLeast == atLeast && c.Verdict == VerdictPass &&
-			stricter(atLeast, c.Limit, limit)
+			c.Limit != nil && stricter(atLeast, *c.Limit, limit)
 	})
 }
 

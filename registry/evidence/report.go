@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -15,15 +17,60 @@ import (
 	"mlpromote.dev/mlpromote/registry/figure"
 )
 
-// Check is one limit in a report, with what was measured: the verdict of a report follows from theirs.
+// Trial is a run of an engine by which it is judged. Package validators lists them, with what each compares.
+type Trial string
+
+// The trials.
+const (
+	TrialCases     Trial = "cases"      // the run of all cases, which the limits are about
+	TrialGolden    Trial = "golden"     // the reference model on some of the cases
+	TrialRepeat    Trial = "repeat"     // the same cases twice in one process
+	TrialProcess   Trial = "process"    // the same cases in another process, in another order
+	TrialLoad      Trial = "load"       // the same cases by the engine loaded several times, one after the other in one process
+	TrialBatch     Trial = "batch"      // cases stacked, compared with what each gives alone
+	TrialDimension Trial = "dimension"  // other sizes of open dimensions
+	TrialPlainLoad Trial = "plain_load" // some of the cases, loaded without the load profile, in a process of its own
+)
+
+// Trials lists the trials.
+func Trials() []Trial {
+	return []Trial{TrialCases, TrialGolden, TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialPlainLoad}
+}
+
+// Baseline is what the outputs of a trial are compared with.
+type Baseline string
+
+// The baselines.
+const (
+	BaselineGolden    Baseline = "golden"    // the golden outputs of the release
+	BaselineReference Baseline = "reference" // what the reference model computes on this machine
+	BaselineItself    Baseline = "itself"    // what the engine computed for the same cases
+	BaselineLabels    Baseline = "labels"    // the labels of the cases
+	BaselineCurrent   Baseline = "current"   // the engine that the destination has now
+)
+
+// Baselines lists the baselines.
+func Baselines() []Baseline {
+	return []Baseline{BaselineGolden, BaselineReference, BaselineItself, BaselineLabels, BaselineCurrent}
+}
+
+// Check is one comparison in a report: which trial ran, what its outputs were compared with, by which figure, and what was
+// measured. The verdict of a report follows from the verdicts of its checks.
 type Check struct {
-	Output string `json:"output,omitempty"` // empty: of the engine as a whole
-	Figure string `json:"figure"`           // "maxError", "top1", "accuracy", "drop", ...
-	Slice  string `json:"slice,omitempty"`  // value of the slice of the cases that it is about; empty: all
-	Value  Figure `json:"value"`
-	// Limit is the least that is allowed if AtLeast, else the most.
-	Limit   Figure  `json:"limit"`
+	Trial Trial `json:"trial"`
+	// Size is the size that a trial ran at, if it has several: "batch=2", "seq=64", "loads=16".
+	Size     string   `json:"size,omitempty"`
+	Baseline Baseline `json:"baseline"`
+	Output   string   `json:"output,omitempty"` // empty: the engine as a whole
+	Figure   string   `json:"figure"`           // "maxError", "top1", "accuracy", "drop", ...
+	Slice    string   `json:"slice,omitempty"`  // value of the slice of the cases that it is about; empty: all
+	Value    Figure   `json:"value"`
+	// Limit is the least that is allowed if AtLeast, else the most. A trial beyond the cases has none: the limits of all figures
+	// judge it together, and Value is the largest difference.
+	Limit   *Figure `json:"limit,omitempty"`
 	AtLeast bool    `json:"atLeast,omitempty"`
+	// Verdict is undecided for a trial that did not run, and recorded for a difference between runs that is within the limits, for
+	// a failure that the engine may have, and for a trial that the model cannot have.
 	Verdict Verdict `json:"verdict"`
 	// Low and High are the one-sided bounds of a rate at the confidence of the report. The limit
 	// holds if the bound that is further off does.
@@ -35,7 +82,7 @@ type Check struct {
 	Misses *Figure `json:"misses,omitempty"`
 	// Won is, for a drop, the answers that only the engine has right.
 	Won   *Figure `json:"won,omitempty"`
-	Cases int     `json:"cases"`
+	Cases int     `json:"cases"` // that were compared; 0 for a trial that did not run
 	// Proves is, for a limit that held on every case, the largest share of inputs that can exceed
 	// it all the same, at the confidence of the report.
 	Proves *Figure `json:"proves,omitempty"`
@@ -46,43 +93,58 @@ type Check struct {
 	Rarest    int `json:"rarest,omitempty"`
 	// Resampled says that the bounds follow from figures of each case, and not from what the report has.
 	Resampled bool `json:"resampled,omitempty"`
-}
-
-// ConsistencyKind says what a consistency check runs.
-type ConsistencyKind string
-
-// The kinds of consistency checks.
-const (
-	ConsistencyGolden    ConsistencyKind = "golden"    // the reference model on some of the cases, compared with the golden outputs
-	ConsistencyRepeat    ConsistencyKind = "repeat"    // the same cases twice in one process
-	ConsistencyProcess   ConsistencyKind = "process"   // the same cases in another process, in another order
-	ConsistencyLoad      ConsistencyKind = "load"      // the same cases by the engine loaded several times, one after the other in one process
-	ConsistencyBatch     ConsistencyKind = "batch"     // cases stacked, compared with what each gives alone
-	ConsistencyDimension ConsistencyKind = "dimension" // other sizes of open dimensions, compared with the reference model
-)
-
-// ConsistencyCheck is what an engine did beyond one run of the cases.
-type ConsistencyCheck struct {
-	Kind ConsistencyKind `json:"kind"`
-	// What names the sizes of batches and dimensions, "batch=2", "seq=64", and how often an engine was loaded, "loads=16".
-	What  string `json:"what,omitempty"`
-	Cases int    `json:"cases"` // that were compared; 0 if the check was left out or could not run
 	// Affected is, for repeat, process and load, how many of the cases differ in any bit: for load, in the load that differs most.
 	// For golden it is how many differ beyond what another processor explains, without those of Converted.
 	Affected int `json:"affected,omitempty"`
 	// Converted is, for golden, how many of the cases have values that are rounded for engines and not for the framework that made the golden
 	// outputs. The limits on engines judge what that changes.
 	Converted int `json:"converted,omitempty"`
-	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
-	// that is within the limits, or for a kind of checks that does not apply to the model.
-	Verdict Verdict `json:"verdict"`
-	MaxAbs  Figure  `json:"maxAbs"`           // largest difference, of all outputs
-	Output  string  `json:"output,omitempty"` // that has it
-	Message string  `json:"message,omitempty"`
+	// Drawn are the numbers of the cases on which a plain load failed, ascending. Later verifications of the engine run them again.
+	Drawn   []int  `json:"drawn,omitempty"`
+	Message string `json:"message,omitempty"` // of a trial beyond the cases: what it found, or why it did not run
 }
 
-// NotForModel reports whether there is no such check for the model, as of batches where it has no dimension for them. The message says why.
-func (c ConsistencyCheck) NotForModel() bool { return c.Verdict == VerdictRecorded && c.Cases == 0 }
+// NotForModel reports whether a model cannot have the trial, as batches where it has no dimension for them. The message says why.
+func (c Check) NotForModel() bool {
+	return c.Trial != TrialCases && c.Verdict == VerdictRecorded && c.Cases == 0
+}
+
+// LimitValue is the limit; NaN, which no value keeps, for a check without one.
+func (c Check) LimitValue() Figure {
+	if c.Limit == nil {
+		return Figure(math.NaN())
+	}
+	return *c.Limit
+}
+
+// Name is the trial and its size: "batch batch=2".
+func (c Check) Name() string {
+	return strings.TrimSpace(strings.ReplaceAll(string(c.Trial), "_", " ") + " " + c.Size)
+}
+
+// Checks are the checks of a report: those of the cases first.
+type Checks []Check
+
+// OfCases returns the checks of the run of all cases: one for each limit.
+func (c Checks) OfCases() Checks {
+	return c.filter(func(c Check) bool { return c.Trial == TrialCases })
+}
+
+// Beyond returns the checks of trials beyond the run of all cases. A trial that this version does not know is among them.
+func (c Checks) Beyond() Checks { return c.filter(func(c Check) bool { return c.Trial != TrialCases }) }
+
+// Of returns the first check of a trial.
+func (c Checks) Of(trial Trial) (Check, bool) {
+	at := slices.IndexFunc(c, func(c Check) bool { return c.Trial == trial })
+	if at < 0 {
+		return Check{}, false
+	}
+	return c[at], true
+}
+
+func (c Checks) filter(keep func(Check) bool) Checks {
+	return slices.DeleteFunc(slices.Clone(c), func(c Check) bool { return !keep(c) })
+}
 
 // Figure is a measured number. JSON cannot express infinities and NaN, so those are the strings
 // "inf", "-inf" and "nan".
@@ -257,21 +319,18 @@ type ParityReport struct {
 	// The report counts only for a promotion that replaces this release.
 	Destination *Destination `json:"destination,omitempty"`
 	// Rules is [ReportRules]. Checks are all limits,
-	// judged at Confidence: that of the limits, with the part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
+	// judged at Confidence: that of the limits, with the part that may be wrong divided by Attempts; then the trials beyond the
+	// cases. Attempts is 1 more than the number of earlier
 	// reports in which the engine failed a limit on a rate, with these limits and cases.
-	Rules      int     `json:"rules"`
-	Confidence Figure  `json:"confidence,omitempty"`
-	Attempts   int     `json:"attempts,omitempty"`
-	Checks     []Check `json:"checks,omitempty"`
+	Rules      int    `json:"rules"`
+	Confidence Figure `json:"confidence,omitempty"`
+	Attempts   int    `json:"attempts,omitempty"`
+	Checks     Checks `json:"checks,omitempty"`
 	// CaseFigures names the file of what was measured of each case, from which counts and bounds
 	// follow; absent for an engine that did not run.
 	CaseFigures *CaseFigures `json:"caseFigures,omitempty"`
 	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
 	Providers []ProviderShare `json:"providers,omitempty"`
-	// PlainLoad says what came of loading the engine without its load profile, if it has one.
-	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
-	// Consistency is what the engine did beyond the cases.
-	Consistency []ConsistencyCheck `json:"consistency,omitempty"`
 	// EarlyStop is reserved for a verification that ends before all cases ran, by an e-process: a
 	// test that stays valid whenever it is looked at. Nothing writes it yet, and a pass that has
 	// it does not count.
@@ -323,16 +382,6 @@ func (s Statement) CheckFigures(data []byte) error {
 		return registry.Errorf(registry.CodeInvalid, "parity report: %w", err)
 	}
 	return report.CaseFigures.CheckFile(data)
-}
-
-// PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in
-// its place and in a process of its own.
-type PlainLoad struct {
-	Cases   int     `json:"cases"` // that were run, or tried: spread over the set
-	Verdict Verdict `json:"verdict"`
-	Message string  `json:"message,omitempty"` // why it did not pass
-	// Drawn are the numbers of the cases on which it failed, ascending. Later verifications of the engine run them again.
-	Drawn []int `json:"drawn,omitempty"`
 }
 
 // ProviderShare is the share of one ONNX Runtime execution provider in one run of an engine.

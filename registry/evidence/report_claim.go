@@ -11,8 +11,7 @@ import (
 type Report struct {
 	ReportHead
 	Cases       CasesRun                 `json:"cases"`
-	Checks      []Check                  `json:"checks"`
-	Consistency []ConsistencyCheck       `json:"consistency"`
+	Checks      Checks                   `json:"checks"`
 	EarlyStop   json.RawMessage          `json:"earlyStop"`
 	Destination *Destination             `json:"destination"`
 	Rules       int                      `json:"rules"`
@@ -20,7 +19,6 @@ type Report struct {
 	Attempts    int                      `json:"attempts"`
 	Accuracy    *Accuracy                `json:"accuracy"`
 	Outputs     map[string]OutputFigures `json:"outputs"`
-	PlainLoad   *PlainLoad               `json:"plainLoad"`
 	Claim       Claim
 	Fault       error // why it cannot be read; then only claim is set
 	accelerated bool  // its engine is for an accelerator
@@ -65,7 +63,7 @@ func (r Report) Failure() string {
 // fewer than ran. Each output has the check that is of the most.
 func CasesOf(pass Report) int {
 	most := make(map[string]int)
-	for _, c := range pass.Checks {
+	for _, c := range pass.Checks.OfCases() {
 		if c.Output != "" {
 			most[c.Output] = max(most[c.Output], c.Cases)
 		}

@@ -28,7 +28,7 @@ func TestCeilingsOfHalfPrecisionOutputs(t *testing.T) {
 			for _, cosine := range []evidence.Figure{0.999, 0.9} { // which fp16 does not bound, so that it stays as it is
 				pass := parity(r, r.Engines[0], 1, evidence.VerdictPass, func(p *evidence.ParityReport) {
 					p.Rules, p.Outputs = evidence.ReportRules, map[string]evidence.OutputFigures{"y": {DType: c.dtype, Kind: "embedding"}}
-					p.Checks = []evidence.Check{{Output: "y", Figure: "maxError", Limit: c.maxError, Verdict: evidence.VerdictPass}, {Output: "y", Figure: "cosine", Limit: cosine, AtLeast: true, Verdict: evidence.VerdictPass}}
+					p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Limit: new(evidence.Figure(c.maxError)), Verdict: evidence.VerdictPass}, {Trial: evidence.TrialCases, Output: "y", Figure: "cosine", Limit: new(evidence.Figure(cosine)), AtLeast: true, Verdict: evidence.VerdictPass}}
 				})
 				want := c.allowed && cosine == 0.999
 				if d := policy.Check(r, []evidence.Claim{pass}); d.Allowed() != want {
@@ -72,7 +72,7 @@ func TestCeilingsOfSharesOfCases(t *testing.T) {
 			pass := parity(r, r.Engines[0], 1, evidence.VerdictPass, func(p *evidence.ParityReport) {
 				p.Rules, p.Outputs = evidence.ReportRules, map[string]evidence.OutputFigures{"y": c.output}
 				if c.figure != "" {
-					p.Checks = []evidence.Check{{Output: "y", Figure: c.figure, Limit: c.limit, AtLeast: true, Verdict: evidence.VerdictPass}}
+					p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "y", Figure: c.figure, Limit: new(evidence.Figure(c.limit)), AtLeast: true, Verdict: evidence.VerdictPass}}
 				}
 			})
 			d := policy.Check(r, []evidence.Claim{pass})

@@ -27,7 +27,7 @@ type AccuracyRequirement struct {
 	Min *evidence.Figure `json:"min,omitempty"`
 	Max *evidence.Figure `json:"max,omitempty"`
 	// Regression is how much worse an engine may be than the one that it replaces, on the same
-	// cases: see CurrentAccuracy. It asks for nothing where there is none to replace.
+	// cases: see [evidence.CurrentAccuracy]. It asks for nothing where there is none to replace.
 	Regression *evidence.Figure `json:"regression,omitempty"`
 	// Cases are the digests of the cases that count, labels included; any count if there are none.
 	Cases []registry.Digest `json:"cases,omitempty"`
@@ -114,8 +114,10 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 		return pass.OtherRules()
 	}
 	limits := make(map[[2]string]evidence.Figure) // by output and figure
-	for _, check := range pass.Checks {
-		limits[[2]string{check.Output, check.Figure}] = check.Limit
+	for _, check := range pass.Checks.OfCases() {
+		if check.Limit != nil {
+			limits[[2]string{check.Output, check.Figure}] = *check.Limit
+		}
 	}
 	if len(pass.Outputs) == 0 {
 		return "its report lists no output"

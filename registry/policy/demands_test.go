@@ -23,12 +23,12 @@ func measured(p *evidence.ParityReport) {
 	p.Destination = &evidence.Destination{Environment: "prod", Release: evidence.NewDigestSet(digest.FromString("head")),
 		Engine: evidence.NewDigestSet(digest.FromString("engine"))}
 	p.Outputs = map[string]evidence.OutputFigures{"y": {DType: "float32", Kind: "scores"}, "label": {DType: "int64", Kind: "class"}}
-	p.Checks = []evidence.Check{
-		{Figure: "accuracy", AtLeast: true, Limit: 0.9, Verdict: evidence.VerdictPass},
-		{Figure: "regression", Limit: 0.01, Verdict: evidence.VerdictPass},
-		{Output: "y", Figure: "snrDb", AtLeast: true, Limit: 12, Verdict: evidence.VerdictPass},
-		{Output: "y", Figure: "maxError", Limit: 2.5, Verdict: evidence.VerdictPass},
-		{Output: "label", Figure: "equal", AtLeast: true, Limit: 0.9, Verdict: evidence.VerdictPass},
+	p.Checks = evidence.Checks{
+		{Trial: evidence.TrialCases, Figure: "accuracy", AtLeast: true, Limit: new(evidence.Figure(0.9)), Verdict: evidence.VerdictPass},
+		{Trial: evidence.TrialCases, Figure: "regression", Limit: new(evidence.Figure(0.01)), Verdict: evidence.VerdictPass},
+		{Trial: evidence.TrialCases, Output: "y", Figure: "snrDb", AtLeast: true, Limit: new(evidence.Figure(12)), Verdict: evidence.VerdictPass},
+		{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Limit: new(evidence.Figure(2.5)), Verdict: evidence.VerdictPass},
+		{Trial: evidence.TrialCases, Output: "label", Figure: "equal", AtLeast: true, Limit: new(evidence.Figure(0.9)), Verdict: evidence.VerdictPass},
 	}
 }
 
@@ -57,8 +57,8 @@ func TestCheckDemands(t *testing.T) {
 		"a low confidence":              {nil, func(p *evidence.ParityReport) { p.Confidence = 0.9 }, "confidence below 0.95"},
 		"a limit on a slice":            {nil, func(p *evidence.ParityReport) { check(p, 0).Slice = "3" }, "no limit on top1 of at least"},
 		"a limit the other way":         {nil, func(p *evidence.ParityReport) { check(p, 0).AtLeast = false }, "no limit on top1 of at least"},
-		"a limit that is no number":     {nil, func(p *evidence.ParityReport) { check(p, 0).Limit = evidence.Figure(math.NaN()) }, "no limit on top1 of at least"},
-		"a larger regression":           {nil, func(p *evidence.ParityReport) { check(p, 1).Limit = 0.02 }, "no limit of at most 0.01 on what it loses"},
+		"a limit that is no number":     {nil, func(p *evidence.ParityReport) { check(p, 0).Limit = new(evidence.Figure(math.NaN())) }, "no limit on top1 of at least"},
+		"a larger regression":           {nil, func(p *evidence.ParityReport) { check(p, 1).Limit = new(evidence.Figure(0.02)) }, "no limit of at most 0.01 on what it loses"},
 		"no regression":                 {nil, func(p *evidence.ParityReport) { p.Checks = slices.Delete(p.Checks, 1, 2) }, "no limit of at most 0.01 on what it loses"},
 		"no engine to replace":          {nil, func(p *evidence.ParityReport) { p.Checks, p.Destination.Engine = slices.Delete(p.Checks, 1, 2), nil }, ""},
 		"not compared":                  {nil, func(p *evidence.ParityReport) { p.Destination = nil }, "it was not compared with the engine there now"},
@@ -69,25 +69,25 @@ func TestCheckDemands(t *testing.T) {
 		"an error, of which less is better": {func(p *policy.Policy) { p.Accuracy = &policy.AccuracyRequirement{Metric: "rmse", Max: figure(0.5)} },
 			func(p *evidence.ParityReport) {
 				p.Accuracy.Metric = "rmse"
-				*check(p, 0) = evidence.Check{Figure: "accuracy", Limit: 0.5, Verdict: evidence.VerdictPass}
+				*check(p, 0) = evidence.Check{Trial: evidence.TrialCases, Figure: "accuracy", Limit: new(evidence.Figure(0.5)), Verdict: evidence.VerdictPass}
 			}, ""},
 		"too large an error": {func(p *policy.Policy) { p.Accuracy = &policy.AccuracyRequirement{Metric: "rmse", Max: figure(0.5)} },
 			func(p *evidence.ParityReport) {
 				p.Accuracy.Metric = "rmse"
-				*check(p, 0) = evidence.Check{Figure: "accuracy", Limit: 0.6, Verdict: evidence.VerdictPass}
+				*check(p, 0) = evidence.Check{Trial: evidence.TrialCases, Figure: "accuracy", Limit: new(evidence.Figure(0.6)), Verdict: evidence.VerdictPass}
 			}, "no limit on rmse of at most 0.5"},
 		"a policy without an accuracy": {func(p *policy.Policy) { p.Accuracy = nil }, nil, "does not say which accuracy"},
-		"a limit above the ceiling":    {nil, func(p *evidence.ParityReport) { check(p, 3).Limit = 2.6 }, "output y has a limit of 2.6 on maxError, and 2.5 is the loosest allowed"},
-		"a limit below the least":      {nil, func(p *evidence.ParityReport) { check(p, 2).Limit = 11 }, "output y has a limit of 11 on snrDb, and 12"},
+		"a limit above the ceiling":    {nil, func(p *evidence.ParityReport) { check(p, 3).Limit = new(evidence.Figure(2.6)) }, "output y has a limit of 2.6 on maxError, and 2.5 is the loosest allowed"},
+		"a limit below the least":      {nil, func(p *evidence.ParityReport) { check(p, 2).Limit = new(evidence.Figure(11)) }, "output y has a limit of 11 on snrDb, and 12"},
 		"no such limit":                {nil, func(p *evidence.ParityReport) { p.Checks = slices.Delete(p.Checks, 3, 4) }, "output y has no limit on maxError"},
 		"no limit at all":              {nil, func(p *evidence.ParityReport) { p.Checks = p.Checks[:2] }, "output y has no limit on maxError"},
 		"no output":                    {nil, func(p *evidence.ParityReport) { p.Outputs = nil }, "lists no output"},
 		"scores that are called a class": {nil, func(p *evidence.ParityReport) {
 			p.Outputs["y"] = evidence.OutputFigures{DType: "float32", Kind: "class"}
-			p.Checks = append(slices.Delete(p.Checks, 2, 4), evidence.Check{Output: "y", Figure: "equal", AtLeast: true, Verdict: evidence.VerdictPass})
+			p.Checks = append(slices.Delete(p.Checks, 2, 4), evidence.Check{Trial: evidence.TrialCases, Output: "y", Figure: "equal", AtLeast: true, Verdict: evidence.VerdictPass})
 		}, "output y has no limit on maxError"},
 		"an output with a limit on equality": {nil, func(p *evidence.ParityReport) {
-			p.Checks = append(slices.Delete(p.Checks, 2, 4), evidence.Check{Output: "y", Figure: "equal", AtLeast: true, Verdict: evidence.VerdictPass})
+			p.Checks = append(slices.Delete(p.Checks, 2, 4), evidence.Check{Trial: evidence.TrialCases, Output: "y", Figure: "equal", AtLeast: true, Verdict: evidence.VerdictPass})
 		}, "output y has no limit on maxError"},
 		"as many equal answers": {func(p *policy.Policy) { p.Ceilings["int8"]["equal"] = 0.9 }, nil, ""},
 		"fewer equal answers": {func(p *policy.Policy) { p.Ceilings["int8"]["equal"] = 0.95 }, nil,
@@ -99,7 +99,7 @@ func TestCheckDemands(t *testing.T) {
 			p.Checks = slices.Delete(p.Checks, 2, 4)
 		}, ""},
 		"a precision that is not listed": {func(p *policy.Policy) { p.Ceilings = policy.Ceilings{"fp16": {"maxError": 0}} }, nil, "there are ceilings, but not for int8"},
-		"a precision without a ceiling":  {func(p *policy.Policy) { p.Ceilings = policy.Ceilings{"int8": {}} }, func(p *evidence.ParityReport) { check(p, 3).Limit = 99 }, ""},
+		"a precision without a ceiling":  {func(p *policy.Policy) { p.Ceilings = policy.Ceilings{"int8": {}} }, func(p *evidence.ParityReport) { check(p, 3).Limit = new(evidence.Figure(99)) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

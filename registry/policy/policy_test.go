@@ -138,20 +138,37 @@ func TestCheckRefuses(t *testing.T) {
 		{"no cases", edited(func(p *evidence.ParityReport) { p.Cases = evidence.CasesRun{Origin: artifact.OriginRecorded} }), "it ran 0 of 0 cases"},
 		{"fewer than no cases", edited(func(p *evidence.ParityReport) { p.Cases.Ran, p.Cases.Count = -1, -1 }), "it ran -1 of -1 cases"},
 		{"pass beside a failed limit", edited(func(p *evidence.ParityReport) {
-			p.Checks = []evidence.Check{{Output: "y", Figure: "maxError", Verdict: evidence.VerdictFail}}
+			p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Verdict: evidence.VerdictFail}}
 		}),
 			`it says that it passed, but the verdict of its limit y maxError is "fail"`},
 		{"pass beside an undecided limit", edited(func(p *evidence.ParityReport) {
-			p.Checks = []evidence.Check{{Figure: "accuracy", Verdict: evidence.VerdictUndecided}}
+			p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Figure: "accuracy", Verdict: evidence.VerdictUndecided}}
 		}),
 			`the verdict of its limit accuracy is "undecided"`},
-		{"pass beside a limit without a verdict", edited(func(p *evidence.ParityReport) { p.Checks = []evidence.Check{{Figure: "accuracy"}} }), `the verdict of its limit accuracy is ""`},
+		{"pass beside a limit without a verdict", edited(func(p *evidence.ParityReport) {
+			p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Figure: "accuracy"}}
+		}), `the verdict of its limit accuracy is ""`},
 		{"pass beside limits that held", edited(func(p *evidence.ParityReport) {
-			p.Checks = []evidence.Check{{Figure: "accuracy", Verdict: evidence.VerdictPass}}
+			p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Figure: "accuracy", Verdict: evidence.VerdictPass}}
 		}), ""},
 		{"pass beside a failed consistency check", edited(func(p *evidence.ParityReport) {
-			p.Consistency = []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyBatch, Verdict: evidence.VerdictFail}}
-		}), "it says that it passed, but its consistency check batch failed"},
+			p.Checks = evidence.Checks{{Trial: evidence.TrialBatch, Size: "batch=2", Verdict: evidence.VerdictFail}}
+		}), `it says that it passed, but the verdict of its check batch batch=2 is "fail"`},
+		{"pass beside a plain load that fails", edited(func(p *evidence.ParityReport) {
+			p.Checks = evidence.Checks{{Trial: evidence.TrialPlainLoad, Verdict: evidence.VerdictFail}}
+		}), `the verdict of its check plain load is "fail"`},
+		{"pass beside golden outputs that were not compared", edited(func(p *evidence.ParityReport) {
+			p.Checks = evidence.Checks{{Trial: evidence.TrialGolden, Verdict: evidence.VerdictUndecided}}
+		}), "nothing compared its golden outputs"},
+		{"pass beside a trial that did not run", edited(func(p *evidence.ParityReport) {
+			p.Checks = evidence.Checks{{Trial: evidence.TrialBatch, Verdict: evidence.VerdictUndecided}, {Trial: evidence.TrialRepeat, Verdict: evidence.VerdictRecorded}}
+		}), ""},
+		{"pass beside a trial without a verdict", edited(func(p *evidence.ParityReport) {
+			p.Checks = evidence.Checks{{Trial: evidence.TrialBatch}}
+		}), `the verdict of its check batch is ""`},
+		{"pass beside an undecided check of no trial", edited(func(p *evidence.ParityReport) {
+			p.Checks = evidence.Checks{{Figure: "accuracy", Verdict: evidence.VerdictUndecided}}
+		}), `the verdict of its check accuracy is "undecided"`},
 		{"pass that stopped early", edited(func(p *evidence.ParityReport) { p.EarlyStop = []byte(`{"rule":"e"}`) }), "it stopped early by a rule that this version does not know"},
 		{"generated cases", edited(func(p *evidence.ParityReport) { p.Cases.Origin = artifact.OriginGenerated }), "recorded-cases of x86/int8: its cases are generated"},
 		{"cases of no origin", edited(func(p *evidence.ParityReport) { p.Cases.Origin = "" }), "recorded-cases of x86/int8"},

@@ -60,8 +60,8 @@ func TestReadiness(t *testing.T) {
 	full := complete(func(p *evidence.ParityReport) {
 		p.Outputs = map[string]evidence.OutputFigures{"y": {Worst: &evidence.Worst{Case: 4}}}
 		p.Accuracy = &evidence.Accuracy{Metric: "top1"}
-		p.Checks = []evidence.Check{{Figure: "accuracy", Verdict: evidence.VerdictPass, Low: &low}}
-		p.Consistency = []evidence.ConsistencyCheck{{Kind: evidence.ConsistencyBatch, What: "batch=2", Verdict: evidence.VerdictPass}}
+		p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Figure: "accuracy", Verdict: evidence.VerdictPass, Low: &low},
+			{Trial: evidence.TrialBatch, Size: "batch=2", Verdict: evidence.VerdictPass}}
 	})
 	for name, c := range map[string]struct {
 		claims        []evidence.Claim

@@ -53,7 +53,7 @@ func TestReportRule(t *testing.T) {
 	cases := func(ran, counted int) evidence.Claim {
 		c := parity(r, e, 1, evidence.VerdictPass, func(p *evidence.ParityReport) {
 			p.Cases.Count, p.Cases.Ran = ran, ran
-			p.Checks = []evidence.Check{{Output: "a", Figure: "maxAbs", Cases: ran, Verdict: pass}, {Output: "b", Figure: "top1", Cases: 1, Verdict: pass}, {Output: "b", Figure: "maxAbs", Cases: counted, Verdict: pass}}
+			p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "a", Figure: "maxAbs", Cases: ran, Verdict: pass}, {Trial: evidence.TrialCases, Output: "b", Figure: "top1", Cases: 1, Verdict: pass}, {Trial: evidence.TrialCases, Output: "b", Figure: "maxAbs", Cases: counted, Verdict: pass}}
 		})
 		c.Signer, c.Recorded, c.RecordedAt = "first", 7, made
 		return c

@@ -188,7 +188,8 @@ func (c *checklist) worst(e artifact.Engine, pass evidence.Report) {
 
 func (c *checklist) accuracy(e artifact.Engine, pass evidence.Report) {
 	item := ReadinessItem{Name: policy.ReadyAccuracy, Subject: e.Label(), State: Missing, Command: "labels of the cases and limits.accuracy" + policy.InSpec}
-	bounded := slices.IndexFunc(pass.Checks, func(check evidence.Check) bool { return check.Output == "" && (check.Low != nil || check.High != nil) })
+	checks := pass.Checks.OfCases()
+	bounded := slices.IndexFunc(checks, func(check evidence.Check) bool { return check.Output == "" && (check.Low != nil || check.High != nil) })
 	switch {
 	case pass.Accuracy == nil:
 		item.Detail = "accuracy was not measured: the cases have no labels, or no output fits"
@@ -196,7 +197,7 @@ func (c *checklist) accuracy(e artifact.Engine, pass evidence.Report) {
 		item.Detail = fmt.Sprintf("%s is measured, and no limit on it has a bound that the cases prove", registry.PlainText(pass.Accuracy.Metric))
 	default:
 		item.State, item.Proof = Ready, []registry.Digest{pass.Claim.Bundle}
-		item.Detail = fmt.Sprintf("%s of %s, with a bound at %.4g %% confidence", registry.PlainText(pass.Checks[bounded].Figure),
+		item.Detail = fmt.Sprintf("%s of %s, with a bound at %.4g %% confidence", registry.PlainText(checks[bounded].Figure),
 			registry.PlainText(pass.Accuracy.Metric), 100*float64(pass.Confidence))
 	}
 	c.add(item)
@@ -221,10 +222,10 @@ func (c *checklist) plainLoad(e artifact.Engine, pass evidence.Report) {
 	item := ReadinessItem{Name: policy.ReadyPlainLoad, Subject: e.Label(), State: NotApplicable,
 		Detail: "it has no load profile: it was loaded as its runtime does by itself"}
 	if e.Load != nil {
-		plain := pass.PlainLoad
+		plain, ran := pass.Checks.Of(evidence.TrialPlainLoad)
 		item.Proof, item.Command = []registry.Digest{pass.Claim.Bundle}, policy.CommandVerify+c.in.Ref
 		switch {
-		case plain == nil:
+		case !ran:
 			item.State, item.Detail, item.Proof = Missing, "it was not run without its load profile", nil
 		case plain.Verdict == evidence.VerdictPass:
 			item.State, item.Detail = Ready, fmt.Sprintf("it passes without its load profile too, on %s", registry.Count(plain.Cases, "case"))
@@ -239,9 +240,10 @@ func (c *checklist) consistency(e artifact.Engine, pass evidence.Report) {
 	item := ReadinessItem{Name: policy.ReadyConsistency, Subject: e.Label(), State: Missing, Detail: "nothing was run beyond the cases",
 		Command: policy.CommandVerify + c.in.Ref}
 	var ran, open, none []string
-	for _, check := range pass.Consistency {
-		what := strings.TrimSpace(string(check.Kind) + " " + check.What)
+	for _, check := range pass.Checks.Beyond() {
+		what := check.Name()
 		switch {
+		case check.Trial == evidence.TrialPlainLoad: // an item of its own
 		case check.NotForModel():
 			none = append(none, check.Message)
 		case check.Verdict == evidence.VerdictPass || check.Verdict == evidence.VerdictRecorded:

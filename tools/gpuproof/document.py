@@ -92,8 +92,9 @@ def consistency():
     found = {}
     for model in MODELS:
         for e in verified(model, 1)["engines"]:
-            for check in e["parity"].get("consistency", []) if not e["label"].startswith("cpu/") else []:
-                found.setdefault((check["kind"], check["verdict"]), []).append(f"{model} {e['label']}")
+            for check in e["parity"].get("checks", []) if not e["label"].startswith("cpu/") else []:
+                if check["trial"] != "cases":
+                    found.setdefault((check["trial"], check["verdict"]), []).append(f"{model} {e['label']}")
     for (kind, verdict), engines in sorted(found.items()):
         yield [KINDS.get(kind, kind), verdict, f"{len(engines)} checks of {len(set(engines))} engines"]
 

@@ -24,7 +24,7 @@ func within(figures map[string]plainFigures, checks []evidence.Check) string {
 			continue
 		}
 		held++
-		limit := float64(c.Limit)
+		limit := float64(c.LimitValue())
 		if c.AtLeast && value >= limit || !c.AtLeast && value <= limit {
 			continue
 		}

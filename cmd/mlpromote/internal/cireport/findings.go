@@ -54,7 +54,7 @@ func checkText(c evidence.Check) string {
 		want = "at least"
 	}
 	text := fmt.Sprintf("%s is %.4g: want %s %.4g (%s, %s)",
-		checkName(c), float64(c.Value), want, float64(c.Limit), c.Verdict, registry.Count(c.Cases, "case"))
+		checkName(c), float64(c.Value), want, float64(c.LimitValue()), c.Verdict, registry.Count(c.Cases, "case"))
 	switch {
 	case c.Identical > 0:
 		text += "; " + validators.IdenticalText(c)

@@ -150,8 +150,8 @@ func (g *gathering) size(ctx context.Context, environment string, engine registr
 // measured takes what the newest reports of an engine say.
 func (e *Engine) measured(from inspection.Engine) {
 	if p := from.Parity; p != nil {
-		e.Verdict, e.Checks, e.Accuracy, e.Against = p.Verdict, p.Checks, p.Accuracy, p.Current
-		e.Tightest, e.Margin = tightest(p.Checks)
+		e.Verdict, e.Checks, e.Accuracy, e.Against = p.Verdict, p.Checks.OfCases(), p.Accuracy, p.Current
+		e.Tightest, e.Margin = tightest(e.Checks)
 		for _, reason := range p.Reasons {
 			e.Reasons = append(e.Reasons, plain(reason.Message))
 		}

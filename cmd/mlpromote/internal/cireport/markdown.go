@@ -204,7 +204,7 @@ func limit(e Engine) string {
 	if e.Tightest.AtLeast {
 		sign = "≥"
 	}
-	text := fmt.Sprintf("%s %.4g %s %.4g", md(checkName(*e.Tightest)), float64(e.Tightest.Value), sign, float64(e.Tightest.Limit))
+	text := fmt.Sprintf("%s %.4g %s %.4g", md(checkName(*e.Tightest)), float64(e.Tightest.Value), sign, float64(e.Tightest.LimitValue()))
 	if e.Margin != nil && *e.Margin >= 0 {
 		text += fmt.Sprintf(", %.0f %% left", 100*float64(*e.Margin))
 	}

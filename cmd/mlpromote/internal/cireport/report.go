@@ -60,7 +60,7 @@ type Engine struct {
 	// Tightest is the check with the least margin, which is the part of the limit that is left.
 	Tightest *evidence.Check  `json:"tightest,omitempty"`
 	Margin   *evidence.Figure `json:"margin,omitempty"`
-	Checks   []evidence.Check `json:"checks,omitempty"`
+	Checks   evidence.Checks  `json:"checks,omitempty"`
 
 	Accuracy *evidence.Accuracy        `json:"accuracy,omitempty"`
 	Against  *evidence.CurrentAccuracy `json:"against,omitempty"` // the engine there now, on the same cases
@@ -105,7 +105,7 @@ func (r Report) Unmet() []Requirement {
 }
 
 // tightest finds the check with the least margin.
-func tightest(checks []evidence.Check) (worst *evidence.Check, margin *evidence.Figure) {
+func tightest(checks evidence.Checks) (worst *evidence.Check, margin *evidence.Figure) {
 	least := math.Inf(1)
 	for i, c := range checks {
 		m := validators.Margin(c)
@@ -123,7 +123,7 @@ func tightest(checks []evidence.Check) (worst *evidence.Check, margin *evidence.
 }
 
 // failed are the checks that did not pass.
-func failed(checks []evidence.Check) []evidence.Check {
+func failed(checks evidence.Checks) evidence.Checks {
 	return slices.DeleteFunc(slices.Clone(checks), func(c evidence.Check) bool { return c.Verdict == evidence.VerdictPass })
 }
 

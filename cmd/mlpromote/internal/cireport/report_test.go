@@ -19,8 +19,8 @@ const hostile = "a|b`c`<img src=x onerror=alert(1)>\n::error::x\r\n@team #1 [x](
 
 // unmetReport is a report with everything in it, all names of which are hostile.
 func unmetReport() Report {
-	fail := evidence.Check{Output: hostile, Figure: "maxError", Value: 2, Limit: 1, Verdict: evidence.VerdictFail, Cases: 9}
-	worst, margin := tightest([]evidence.Check{fail})
+	fail := evidence.Check{Trial: evidence.TrialCases, Output: hostile, Figure: "maxError", Value: 2, Limit: new(evidence.Figure(1)), Verdict: evidence.VerdictFail, Cases: 9}
+	worst, margin := tightest(evidence.Checks{fail})
 	return Report{
 		Release: "staging/vision/digits:1.1.0@sha256:00", Model: "vision/digits", Version: "1.1.0", Destination: "prod", Current: "1.0.0",
 		Requirements: []Requirement{
@@ -31,7 +31,7 @@ func unmetReport() Report {
 		Engines: []Engine{
 			{Label: "cpu/fp32", Verdict: evidence.VerdictPass, LatencyVerdict: evidence.VerdictRecorded, Bytes: 10, Was: "sha256:11", WasBytes: 5,
 				Built: &Built{Steps: 3, Cached: 1, Elapsed: 2 * time.Second, Because: []string{"source", "asset " + hostile, "a", "b", "c", "d"}}},
-			{Label: "cpu/" + hostile, Verdict: evidence.VerdictFail, Reasons: []string{hostile}, Checks: []evidence.Check{fail}, Tightest: worst, Margin: margin},
+			{Label: "cpu/" + hostile, Verdict: evidence.VerdictFail, Reasons: []string{hostile}, Checks: evidence.Checks{fail}, Tightest: worst, Margin: margin},
 			{Label: "gpu/fp16"},
 		},
 		Gone: []string{hostile}, LeftOut: []evidence.LeftOut{{Label: hostile, Code: registry.CodeUnavailable}}, Looser: []string{hostile}, Interface: []string{hostile},

@@ -16,8 +16,8 @@ import (
 func TestSuggestedLimitsNameWhoFails(t *testing.T) {
 	t.Parallel()
 	s := validators.NewSuggestion(500, 1000)
-	s.Add("cpu/int8", "int8", evidence.ParityReport{Checks: []evidence.Check{
-		{Output: "y", Figure: "snrDb", Value: 1, Limit: 12, AtLeast: true, Verdict: evidence.VerdictFail}}})
+	s.Add("cpu/int8", "int8", evidence.ParityReport{Checks: evidence.Checks{
+		{Trial: evidence.TrialCases, Output: "y", Figure: "snrDb", Value: 1, Limit: new(evidence.Figure(12)), AtLeast: true, Verdict: evidence.VerdictFail}}})
 	var stdout, stderr bytes.Buffer
 	a := &program.App{UI: ui.NewPlain("mlpromote", &stdout, &stderr)}
 	err := printSuggested(a, *s)

@@ -29,7 +29,7 @@ func interval(low, high *evidence.Figure) *cdxInterval {
 // parityMetrics are the figures of every limit, the accuracy, and that on slices, with their bounds.
 func parityMetrics(p *evidence.ParityReport) []cdxMetric {
 	metrics := []cdxMetric{}
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		kind := "parity " + c.Figure
 		if c.Output == "" {
 			kind = c.Figure

@@ -25,7 +25,7 @@ func measured(value evidence.Figure) inspection.Result {
 	report := &evidence.ParityReport{
 		ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass, FinishedOn: at},
 		Cases:      evidence.CasesRun{Digest: evidence.NewDigestSet(digest.FromString("cases"))},
-		Checks:     []evidence.Check{{Output: "logits", Figure: "top1", Value: value, Low: &low, High: &high}, {Figure: "maxError", Value: value}},
+		Checks:     evidence.Checks{{Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Value: value, Low: &low, High: &high}, {Trial: evidence.TrialCases, Figure: "maxError", Value: value}},
 		Slices:     []evidence.SliceAccuracy{{By: "group", Value: "3", Accuracy: evidence.Accuracy{Metric: "top1", Engine: value}, Low: low, High: high}},
 	}
 	return inspection.Result{

@@ -72,6 +72,10 @@ func fill(v reflect.Value, depth int) {
 		*x = filledDigest
 	case *evidence.DigestSet:
 		*x = evidence.NewDigestSet(filledDigest)
+	case *evidence.Trial:
+		*x = evidence.TrialCases
+	case *evidence.Baseline:
+		*x = evidence.BaselineGolden
 	case *evidence.Verdict:
 		*x = evidence.VerdictPass
 	case *evidence.RestrictionKind:

@@ -65,7 +65,7 @@ func worstOutput(p evidence.ParityReport) (name string, worst evidence.OutputFig
 // sameClass is the share of answers of an output that are the reference's: as its limit judges it, by case, and
 // without a limit of all rows of scores. A case with more rows, as where a mask leaves some out, counts more in the latter.
 func sameClass(p evidence.ParityReport, output string) *evidence.Figure {
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		if c.Output == output && c.Figure == "top1" && c.Slice == "" && !math.IsNaN(float64(c.Value)) {
 			return &c.Value
 		}

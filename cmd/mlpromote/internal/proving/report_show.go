@@ -84,7 +84,7 @@ func margins(p *evidence.ParityReport) []evidence.Figure {
 		return nil
 	}
 	var all []evidence.Figure
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		all = append(all, evidence.Figure(validators.Margin(c)))
 	}
 	return all
@@ -108,8 +108,8 @@ func engineReport(e inspection.Engine) string {
 			ui.Plain(a.Metric), registry.Count(a.Cases, "case"), ui.Plain(string(a.Program)))
 	}
 	text += slicesText(p) + errorsText(p) + worstText(p)
-	for _, check := range p.Consistency {
-		text += "  " + consistencyText(check) + "\n"
+	for _, check := range p.Checks.Beyond() {
+		text += "  " + trialText(check) + "\n"
 	}
-	return text + plainLoadText(p.PlainLoad) + latencyText(e.Performance)
+	return text + latencyText(e.Performance)
 }

@@ -42,7 +42,7 @@ func confidenceText(p evidence.ParityReport) string {
 // checksTable has a row for each limit.
 func checksTable(p *evidence.ParityReport) string {
 	rows := [][]string{{"OUTPUT", "KIND", "FIGURE", "VALUE", "BOUNDS", "LIMIT", "MARGIN", "CASES", "WORST", "VERDICT"}}
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		worst := "-"
 		if c.Case != nil {
 			worst = fmt.Sprintf("case %d", *c.Case)
@@ -78,7 +78,7 @@ func slicesText(p *evidence.ParityReport) string {
 
 // provesText is what limits that held on every case say of other inputs.
 func provesText(p *evidence.ParityReport) string {
-	for _, c := range p.Checks {
+	for _, c := range p.Checks.OfCases() {
 		if c.Proves != nil {
 			return fmt.Sprintf("  %s and none beyond a limit that holds for each case: at most %s of inputs like these are, for each such limit\n",
 				registry.Count(c.Cases, "case"), validators.ShareText(math.Ceil(float64(*c.Proves)*1e4)/1e4))
@@ -126,34 +126,28 @@ func worstText(p *evidence.ParityReport) string {
 	return text
 }
 
-// consistencyText is what came of a consistency check.
-func consistencyText(p evidence.ConsistencyCheck) string {
-	text := ui.Plain("consistency "+strings.TrimSpace(string(p.Kind)+" "+p.What)) + ": " + string(p.Verdict)
+// trialText is the result of a trial beyond the cases.
+func trialText(p evidence.Check) string {
+	text := ui.Plain("consistency "+p.Name()) + ": " + string(p.Verdict)
+	if p.Trial == evidence.TrialPlainLoad {
+		text = fmt.Sprintf("without its load profile: %s on %s", p.Verdict, registry.Count(p.Cases, "case"))
+		if p.Message == "" {
+			return text
+		}
+	}
 	switch {
-	case p.Verdict == evidence.VerdictFail:
-		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.MaxAbs)) // the reasons say why
+	case p.Verdict == evidence.VerdictFail && p.Trial != evidence.TrialPlainLoad:
+		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.Value)) // the reasons say why
 	case p.Message != "":
 		return text + ", " + ui.Plain(p.Message)
 	case p.Affected > 0:
-		return text + fmt.Sprintf(", %d of %s differ, by at most %.3g", p.Affected, registry.Count(p.Cases, "case"), float64(p.MaxAbs))
+		return text + fmt.Sprintf(", %d of %s differ, by at most %.3g", p.Affected, registry.Count(p.Cases, "case"), float64(p.Value))
 	case p.Cases == 0:
 		return text + ", it did not run"
-	case p.MaxAbs > 0:
-		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.MaxAbs))
+	case p.Value > 0:
+		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.Value))
 	}
 	return text + ", " + registry.Count(p.Cases, "case") + ", no difference"
-}
-
-// plainLoadText is what came of loading an engine without its profile.
-func plainLoadText(l *evidence.PlainLoad) string {
-	if l == nil {
-		return ""
-	}
-	text := fmt.Sprintf("  without its load profile: %s on %s", l.Verdict, registry.Count(l.Cases, "case"))
-	if l.Message != "" {
-		text += ", " + ui.Plain(l.Message)
-	}
-	return text + "\n"
 }
 
 // latencyText is a table of latencies, with the ratio of the engine's p50 to each.
@@ -233,10 +227,11 @@ func brief(p evidence.ParityReport) string {
 	if p.Verdict != evidence.VerdictPass {
 		return whyNot(p.ReportHead)
 	}
-	if len(p.Checks) == 0 {
+	checks := p.Checks.OfCases()
+	if len(checks) == 0 {
 		return ""
 	}
-	tightest := slices.MinFunc(p.Checks, func(a, b evidence.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
+	tightest := slices.MinFunc(checks, func(a, b evidence.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
 	value := validators.ValueText(tightest, float64(tightest.Value))
 	if tightest.Low != nil {
 		value += " (" + validators.BoundsText(tightest) + ")"

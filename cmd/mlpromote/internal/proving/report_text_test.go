@@ -11,22 +11,22 @@ import (
 func TestConsistencyText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		check evidence.ConsistencyCheck
+		check evidence.Check
 		want  string
 	}{
-		"no difference": {evidence.ConsistencyCheck{Kind: evidence.ConsistencyRepeat, Cases: 32, Verdict: evidence.VerdictPass}, "consistency repeat: pass, 32 cases, no difference"},
-		"jitter": {evidence.ConsistencyCheck{Kind: evidence.ConsistencyProcess, Cases: 32, Affected: 3, MaxAbs: 0.5, Verdict: evidence.VerdictRecorded},
+		"no difference": {evidence.Check{Trial: evidence.TrialRepeat, Cases: 32, Verdict: evidence.VerdictPass}, "consistency repeat: pass, 32 cases, no difference"},
+		"jitter": {evidence.Check{Trial: evidence.TrialProcess, Cases: 32, Affected: 3, Value: 0.5, Verdict: evidence.VerdictRecorded},
 			"consistency process: recorded, 3 of 32 cases differ, by at most 0.5"},
-		"a difference within the limits": {evidence.ConsistencyCheck{Kind: evidence.ConsistencyBatch, What: "batch=8", Cases: 8, MaxAbs: 0.25, Verdict: evidence.VerdictPass},
+		"a difference within the limits": {evidence.Check{Trial: evidence.TrialBatch, Size: "batch=8", Cases: 8, Value: 0.25, Verdict: evidence.VerdictPass},
 			"consistency batch batch=8: pass, 8 cases, largest difference 0.25"},
-		"beyond the limits": {evidence.ConsistencyCheck{Kind: evidence.ConsistencyDimension, What: "seq=64", Cases: 8, MaxAbs: 7, Message: "top1 is 0", Verdict: evidence.VerdictFail},
+		"beyond the limits": {evidence.Check{Trial: evidence.TrialDimension, Size: "seq=64", Cases: 8, Value: 7, Message: "top1 is 0", Verdict: evidence.VerdictFail},
 			"consistency dimension seq=64: fail, 8 cases, largest difference 7"},
-		"left out": {evidence.ConsistencyCheck{Kind: evidence.ConsistencyDimension, What: "seq=64\n", Message: "no time", Verdict: evidence.VerdictUndecided},
+		"left out": {evidence.Check{Trial: evidence.TrialDimension, Size: "seq=64\n", Message: "no time", Verdict: evidence.VerdictUndecided},
 			"consistency dimension seq=64: undecided, no time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := consistencyText(c.check); got != c.want {
+			if got := trialText(c.check); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -62,9 +62,9 @@ func TestFitnessText(t *testing.T) {
 func TestBrief(t *testing.T) {
 	t.Parallel()
 	f := func(v float64) *evidence.Figure { figure := evidence.Figure(v); return &figure }
-	checks := []evidence.Check{
-		{Output: "y", Figure: "maxError", Value: 0.25, Limit: 1},
-		{Output: "y", Figure: "top1", Value: 1, Low: f(0.9917), High: f(1), Limit: 0.99, AtLeast: true},
+	checks := evidence.Checks{
+		{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Value: 0.25, Limit: new(evidence.Figure(1))},
+		{Trial: evidence.TrialCases, Output: "y", Figure: "top1", Value: 1, Low: f(0.9917), High: f(1), Limit: new(evidence.Figure(0.99)), AtLeast: true},
 	}
 	pass := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass}, Checks: checks, Rules: evidence.ReportRules}
 	failed := pass
@@ -90,12 +90,12 @@ func TestSameClassIsThatOfTheLimit(t *testing.T) {
 	if got := top1(); got != "95.44 %" {
 		t.Errorf("without a limit: %s, want that of all rows", got)
 	}
-	p.Checks = []evidence.Check{{Output: "logits", Figure: "snrDb", Value: 12}, {Output: "other", Figure: "top1", Value: 0.5},
-		{Output: "logits", Figure: "top1", Slice: "3", Value: 0.7}, {Output: "logits", Figure: "top1", Value: 0.9546}}
+	p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "logits", Figure: "snrDb", Value: 12}, {Trial: evidence.TrialCases, Output: "other", Figure: "top1", Value: 0.5},
+		{Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Slice: "3", Value: 0.7}, {Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Value: 0.9546}}
 	if got := top1(); got != "95.46 %" {
 		t.Errorf("with a limit: %s, want what it judges", got)
 	}
-	p.Checks = []evidence.Check{{Output: "logits", Figure: "top1", Value: evidence.Figure(math.NaN())}}
+	p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Value: evidence.Figure(math.NaN())}}
 	if got := top1(); got != "95.44 %" {
 		t.Errorf("with a limit that has no value: %s, want that of all rows", got)
 	}

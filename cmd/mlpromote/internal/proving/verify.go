@@ -108,9 +108,10 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 		a.UI.Note("not verified here: %s", s)
 	}
 	for _, e := range result.Engines {
-		if plain := e.Parity.PlainLoad; plain != nil && plain.Verdict != evidence.VerdictPass && e.Parity.Verdict == evidence.VerdictPass {
+		plain, ran := e.Parity.Checks.Of(evidence.TrialPlainLoad)
+		if ran && plain.Verdict != evidence.VerdictPass && e.Parity.Verdict == evidence.VerdictPass {
 			found := "a plain load was not judged"
-			if plain.Verdict == evidence.VerdictFail {
+			if plain.Verdict == evidence.VerdictRecorded {
 				found = "a plain load fails"
 			}
 			a.UI.Note("%s: nodes must load it by its profile; %s: %s", e.Label, found, plain.Message)
