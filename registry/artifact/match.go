@@ -17,7 +17,7 @@ type Mismatch struct {
 	Need        string `json:"need"`        // empty: nothing
 	Have        string `json:"have"`        // empty: nothing
 
-	Runtime string // that the requirement is about; empty: another one
+	Runtime string `json:"-"` // that the requirement is about; empty: another one
 }
 
 // String writes the mismatch as a clause: "cpu.level: needs v3, has v2".

@@ -41,7 +41,8 @@ type GivenApproval struct {
 	Keys   []string        `json:"keys,omitempty"` // of the signer, as in [Claim]
 	Bundle registry.Digest `json:"bundle"`
 
-	Recorded, observed int64 // as [Claim] has them
+	Recorded int64 `json:"-"` // as [Claim] has it
+	observed int64 // likewise
 }
 
 // String describes the approval in a line: who, for what, why, and whether it counts.

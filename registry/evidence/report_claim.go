@@ -19,9 +19,9 @@ type Report struct {
 	Attempts    int                      `json:"attempts"`
 	Accuracy    *Accuracy                `json:"accuracy"`
 	Outputs     map[string]OutputFigures `json:"outputs"`
-	Claim       Claim
-	Fault       error // why it cannot be read; then only claim is set
-	accelerated bool  // its engine is for an accelerator
+	Claim       Claim                    `json:"-"` // no part of what the signer says
+	Fault       error                    `json:"-"` // why it cannot be read; then only Claim is set
+	accelerated bool                     // its engine is for an accelerator
 }
 
 // ReadReport reads a claim that is a parity or performance report. ok is false for other types.
