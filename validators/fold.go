@@ -33,15 +33,19 @@ func findings(verdict evidence.Verdict, reasons []evidence.Reason) (all Findings
 }
 
 // Fold sets the verdict of a report and its reasons: nothing else does. What is wrong fails, whatever
-// else could not be decided.
+// else could not be decided. A finding with a verdict that is unknown, or with none, is undecided.
 func (f Findings) Fold(head *evidence.ReportHead) {
 	head.Verdict, head.Reasons = evidence.VerdictPass, nil
 	for _, found := range f {
 		if found.Verdict != evidence.VerdictRecorded {
 			head.Reasons = append(head.Reasons, found.Reason)
 		}
-		if slices.Index(order, found.Verdict) > slices.Index(order, head.Verdict) {
-			head.Verdict = found.Verdict
+		verdict := found.Verdict
+		if !slices.Contains(order, verdict) {
+			verdict = evidence.VerdictUndecided
+		}
+		if slices.Index(order, verdict) > slices.Index(order, head.Verdict) {
+			head.Verdict = verdict
 		}
 	}
 }
