@@ -40,7 +40,11 @@ func (db *DB) migrate(ctx context.Context) error {
 	if err := db.up(ctx); err != nil {
 		return err
 	}
-	_, err = db.current(ctx)
+	done, err := db.current(ctx)
+	if err == nil && !done { // its steps are noted as done, of this program or of an earlier one
+		err = registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "database %s has tables, and does not say of which schema", db.name),
+			"restore a backup, or give --database an empty database")
+	}
 	return err
 }
 

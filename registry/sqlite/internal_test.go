@@ -156,6 +156,19 @@ func TestOpenRefusesASchemaFromBeforeTheFirstRelease(t *testing.T) {
 	}
 }
 
+// A database that lost the number of its schema, as in a dump, is refused: which steps are noted as done does not say whose they were.
+func TestOpenRefusesASchemaWithoutANumber(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	if _, err := db.writer.Exec("PRAGMA user_version = 0; PRAGMA application_id = 0"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), db.path)
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "does not say of which schema") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
 // Every step can be undone, done again, and says which one it is.
 func TestMigrationsDownAndUp(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,17 @@ func (db *DB) migrate(ctx context.Context) error {
 				"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program that wrote it",
 				db.path, version, migrations.SQLiteVersion)
 		}
-		failed = db.up(ctx)
+		if failed = db.up(ctx); failed != nil {
+			continue
+		}
+		switch version, _, err := db.version(ctx); {
+		case err != nil:
+			return err
+		case version < migrations.SQLiteVersion: // its steps are noted as done, of this program or of an earlier one
+			return registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+				"database %s has tables, and does not say of which schema (%d): a copy by a dump loses that", db.path, version),
+				"restore a backup (mlpromote restore), or make a new data directory")
+		}
 	}
 	return failed
 }
