@@ -1,9 +1,13 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // ReportRule says how fresh the passing reports of an engine must be when it is promoted, of how
@@ -33,4 +37,65 @@ func (rule ReportRule) Validate() error {
 		return registry.Errorf(registry.CodeInvalid, "reports: cases %d: want at least 1", rule.Cases)
 	}
 	return nil
+}
+
+// judgeReports decides whether enough verifiers made a passing parity report of the engine, each
+// recently enough. A report counts only if it meets what the policy asks of reports otherwise, and a
+// failure that was not healed denies unless a pass on another machine counts, as everywhere.
+func judgeReports(j judging, req *Requirement, e artifact.Engine) {
+	p, want := j.policy, max(1, j.policy.Reports.Verifiers)
+	parity := j.counted.Proofs(j.release, e)
+	if want == 1 && len(parity.Passes) == 0 && p.parityRefuses() { // in the words of [RequireParity], so that a refusal says it once
+		req.Met = true
+		refuseFindings(parity, req)
+		req.deny("%s", parity.NoPass())
+		return
+	}
+	rules := []passRule{passFresh, passCases}
+	if slices.Contains(p.Require, RequireRecordedCases) {
+		rules = append(rules, passRecorded)
+	}
+	rules = append(rules, passCompared)
+	fresh, few, broken := make(map[string]evidence.Report), 0, make(map[passRule]int) // the newest by key, and passes by the rule that they break
+	for _, pass := range parity.Passes {
+		rule, _ := p.brokenRule(pass, e, rules...)
+		switch have, ok := fresh[pass.Claim.Signer]; {
+		case rule != 0:
+			if broken[rule]++; rule == passCases {
+				few = max(few, evidence.CasesOf(pass))
+			}
+		case !ok || pass.Age().After(have.Age()):
+			fresh[pass.Claim.Signer] = pass
+		}
+	}
+	for _, signer := range registry.SortedKeys(fresh) {
+		req.cite(fresh[signer].Claim)
+	}
+	req.Met, req.Detail, req.until = true, p.freshReports(len(fresh)), p.agesAt(fresh, want)
+	if len(fresh) < want {
+		text := fmt.Sprintf("%s, and %d must have found that it passes", req.Detail, want)
+		if old := broken[passFresh]; old > 0 {
+			text += fmt.Sprintf("; %s of earlier do not count", registry.Count(old, "report"))
+		}
+		switch {
+		case broken[passRecorded] > 0:
+			req.deny("%s; reports on cases that were not recorded do not count: build with recorded cases, and verify", text)
+		case broken[passCases] > 0:
+			req.deny("%s; one shows %s of the %d that are wanted: build with more cases, and verify", text, registry.Count(few, "case"), p.Reports.Cases)
+		default:
+			req.deny("%s: run mlpromote verify with the key of another verifier, or again", text)
+		}
+	}
+	refuseFindings(parity, req)
+}
+
+func (p Policy) freshReports(verifiers int) string {
+	text := "passing reports of " + registry.Count(verifiers, "verifier")
+	if p.Reports.Cases > 0 {
+		text += fmt.Sprintf(" with %d cases or more", p.Reports.Cases)
+	}
+	if p.Reports.MaxAge > 0 {
+		text += fmt.Sprintf(" from the last %v", p.Reports.MaxAge)
+	}
+	return text
 }
