@@ -53,6 +53,14 @@ func (m move) skipped() string {
 	return m.decision.Skipped.String()
 }
 
+// skippedNames lists the requirements that the promotion skips.
+func (m move) skippedNames() []string {
+	if m.decision.Skipped == nil {
+		return nil
+	}
+	return m.decision.Skipped.Requirements
+}
+
 // why is the reason that the history gets, of at most [registry.MaxText] bytes: what the promotion skips, and what its caller
 // said. Where both are long, the former is shortened first: the evidence of the approvers has all of it.
 func (m move) why() string {
@@ -65,14 +73,6 @@ func (m move) why() string {
 		skipped = strings.ToValidUTF8(skipped[:room-len(more)], "") + more
 	}
 	return registry.PlainText(skipped + between + m.reason)
-}
-
-// checkPromotionReason refuses a reason that reads as if approvers had agreed to skip something.
-func checkPromotionReason(reason string) error {
-	if policy.SaysSkipped(reason) {
-		return registry.Errorf(registry.CodeInvalid, "promotion: the reason begins as the history begins those of break-glass promotions: want other words")
-	}
-	return registry.ValidateText("promotion: the reason", reason)
 }
 
 func (m move) intent() history.Intent {
@@ -137,7 +137,7 @@ func (s *Service) mend(ctx context.Context, m move) error {
 func (s *Service) plan(ctx context.Context, req api.PromoteRequest) (move, error) {
 	from, to, err := s.Config.Environments.Edge(req.From, req.To)
 	if err == nil {
-		err = checkPromotionReason(req.Reason)
+		err = registry.ValidateText("promotion: the reason", req.Reason)
 	}
 	if err != nil {
 		return move{}, err

@@ -114,7 +114,7 @@ func (s *Service) markSkipped(ctx context.Context, heads []history.Head) error {
 				return err
 			}
 			if event.Release == h.Release {
-				if policy.SaysSkipped(event.Reason) {
+				if len(event.Skipped) > 0 {
 					heads[i].BreakGlass = event.Reason
 				}
 				break
