@@ -22,8 +22,9 @@ func checkLabels(m Maker, golden goldenset.Set) error {
 	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
 	for i, file := range golden.Files {
 		if err := addOutputs(counter, file.Path, file.Path, output.Name, m.Plan.Limits.Accuracy.DetectedBy(), m.Inputs.Cases.Files[i].Path, labels); err != nil {
-			return m.Inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid,
-				"labels %q of %s: %s of output %q: %w", labels, m.Inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
+			shard := m.Inputs.Cases.Files[i].Name
+			return m.Inputs.Cases.InShard(registry.Errorf(registry.CodeInvalid,
+				"labels %q of %s: %s of output %q: %w", labels, shard, metric.Name, output.Name, err), shard)
 		}
 	}
 	reference := float64(counter.Result().Reference)
