@@ -160,7 +160,7 @@ func (s Sample) LeastDrop(m accuracy.Metric, confidence float64) float64 {
 	return 1
 }
 
-// unprovenLoss returns why no engine proves a limit on what is lost of a metric that is no rate, by the bound that verify uses; or "".
+// unprovenLoss returns why no engine proves a limit on the loss in a metric other than a rate, by the bound that verify uses, or "".
 func (l Limits) unprovenLoss(what string, m accuracy.Metric, allowed *AtMost, s Sample) string {
 	if allowed == nil {
 		return ""

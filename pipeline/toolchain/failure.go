@@ -1,6 +1,6 @@
 package toolchain
 
-// Subject is what a failed job is about, as its driver reports it beside the message. Zero fields are unknown.
+// Subject locates a failure in its job: the operator, the engine and the case. The driver reports it. Zero fields are unknown.
 type Subject struct {
 	Op     string `json:"op,omitempty"`     // the operator that caused it: "onnx.NonMaxSuppression"
 	DType  string `json:"dtype,omitempty"`  // the type of numbers that the tool does not compute the operator in: "float16"
@@ -10,8 +10,8 @@ type Subject struct {
 	Case   *int   `json:"case,omitempty"`   // run: its number among the cases of all shards, from 0 on
 }
 
-// Failure is an error of a driver with what it is about. It is in the chain of the errors of [Driver.Do], if the driver said more
-// than a message. Callers decide by its fields, and never by the message.
+// Failure adds a subject to an error of a driver. Errors of [Driver.Do] wrap it, so find it with errors.As. Callers decide by its
+// fields and never by the message.
 type Failure struct {
 	Subject
 	Err error

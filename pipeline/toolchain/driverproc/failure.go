@@ -44,7 +44,7 @@ func line(text string, maxBytes int) string {
 	return strings.Join(strings.Fields(visible(text[:min(len(text), maxBytes)])), " ")
 }
 
-// known returns what a job can be about: a driver that names engines, shards or rows that the job does not have names none.
+// known drops the engines and shards that the job does not have, and cases without a shard.
 func known(s toolchain.Subject, job toolchain.Job) toolchain.Subject {
 	const nameBytes = 200
 	s.Op, s.DType = line(s.Op, nameBytes), line(s.DType, nameBytes)

@@ -70,7 +70,7 @@ type Error struct {
 	Log    string          `json:"-"` // the end of what the driver printed, set by Do
 }
 
-// Error returns the message, after the case and the operator that it is about: "engine m: case 2 (row 1 of b.safetensors): onnx.Gather: ...".
+// Error returns the message after engine, case and operator: "engine m: case 2 (row 1 of b.safetensors): onnx.Gather: ...".
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Op != "" {

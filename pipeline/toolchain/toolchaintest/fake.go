@@ -24,9 +24,9 @@ import (
 // fakeName is args[0] of a driver that this test program implements.
 const fakeName = "fake"
 
-// Fake is a driver with a given behavior: one of [Faults] or [Escapes]; "well behaved", whose
-// result is [Facts]; "record", which saves the request in the file request.json; "subject", whose error is about
-// the option subject; or "tool", which only supports probe. The test program must have [Main].
+// Fake returns a driver with a given behavior: a name of [Faults] or [Escapes]; "well behaved", whose
+// result is [Facts]; "record", which saves the request in the file request.json; "subject", whose error has the
+// fields in the option subject; or "tool", which only supports probe. The test program must have [Main].
 func Fake(behaviour string) driverproc.Program {
 	return driverproc.Program{Name: fakeName, Path: "/proc/self/exe", Args: []string{fakeName, behaviour}}
 }
