@@ -70,5 +70,5 @@ func notRun(kind evidence.Trial, what, why string) evidence.Reason {
 	if why != "" {
 		message += ": " + why
 	}
-	return evidence.Reason{Code: ReasonNotRun, Message: message}
+	return evidence.Reason{Code: ReasonNotRun, Trial: kind, Message: message}
 }

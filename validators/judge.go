@@ -17,6 +17,7 @@ import (
 const (
 	ReasonLimit       = "limit_exceeded"
 	ReasonAccuracy    = "accuracy_drop"
+	ReasonShape       = "shape"
 	ReasonNewNaN      = "new_nan"
 	ReasonNewInf      = "new_inf"
 	ReasonTooFewCases = "too_few_cases"

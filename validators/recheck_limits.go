@@ -128,7 +128,7 @@ func (r *rejudgement) lackingGolden() []evidence.Reason {
 	if why == "" {
 		return nil
 	}
-	return []evidence.Reason{{Code: ReasonNotRun, Message: why}}
+	return []evidence.Reason{{Code: ReasonNotRun, Trial: evidence.TrialGolden, Message: why}}
 }
 
 // notThere is what a report says of a limit that it has no check of.

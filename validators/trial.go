@@ -24,6 +24,7 @@ const TrialVerification evidence.Trial = "verification"
 type TrialRow struct {
 	Trial    evidence.Trial
 	Baseline evidence.Baseline
+	Line     figure.Line
 	Code     string // of its reasons
 	Words    string // how a failure is described; empty where that depends on the run
 	// Again is a trial whose runs differ by noise alone: each output may differ by Noise dB more than
@@ -56,24 +57,24 @@ func TrialOf(trial evidence.Trial) TrialRow {
 }
 
 var trials = []TrialRow{
-	{Trial: evidence.TrialGolden, Baseline: evidence.BaselineGolden, Code: ReasonGolden},
+	{Trial: evidence.TrialGolden, Line: figure.Runs, Baseline: evidence.BaselineGolden, Code: ReasonGolden},
 	{
-		Trial: evidence.TrialRepeat, Baseline: evidence.BaselineItself, Code: ReasonJitter, Words: "run again in one process",
+		Trial: evidence.TrialRepeat, Line: figure.Again, Baseline: evidence.BaselineItself, Code: ReasonJitter, Words: "run again in one process",
 		Again: true, Noise: noiseInProcess, SameCases: true, InProcess: true, Wanted: true,
 	},
 	{
-		Trial: evidence.TrialProcess, Baseline: evidence.BaselineItself, Code: ReasonJitter, Words: "run again in another process, in another order",
+		Trial: evidence.TrialProcess, Line: figure.Again, Baseline: evidence.BaselineItself, Code: ReasonJitter, Words: "run again in another process, in another order",
 		Again: true, Noise: noiseElsewhere, SameCases: true, Wanted: true,
 	},
-	{Trial: evidence.TrialLoad, Baseline: evidence.BaselineItself, Code: ReasonJitter, Again: true, Noise: noiseElsewhere, SameCases: true},
+	{Trial: evidence.TrialLoad, Line: figure.Again, Baseline: evidence.BaselineItself, Code: ReasonJitter, Again: true, Noise: noiseElsewhere, SameCases: true},
 	{
-		Trial: evidence.TrialBatch, Baseline: evidence.BaselineItself, Code: ReasonBatch, Words: "in a batch cases give something else than alone",
+		Trial: evidence.TrialBatch, Line: figure.Again, Baseline: evidence.BaselineItself, Code: ReasonBatch, Words: "in a batch cases give something else than alone",
 		Again: true, Noise: noiseElsewhere,
 	},
 	{
-		Trial: evidence.TrialDimension, Baseline: evidence.BaselineReference, Code: ReasonDimension,
+		Trial: evidence.TrialDimension, Line: figure.Again, Baseline: evidence.BaselineReference, Code: ReasonDimension,
 		Words: "the engine computes something else than the reference model",
 	},
-	{Trial: evidence.TrialPlainLoad, Baseline: evidence.BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},
-	{Trial: TrialVerification, Baseline: evidence.BaselineItself, Code: ReasonContradicted},
+	{Trial: evidence.TrialPlainLoad, Line: figure.Runs, Baseline: evidence.BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},
+	{Trial: TrialVerification, Line: figure.Runs, Baseline: evidence.BaselineItself, Code: ReasonContradicted},
 }

@@ -36,7 +36,7 @@ func (f *findings) broke(p *evidence.Check, note, code, failed string, err error
 	switch {
 	case errors.Is(err, ErrStopped):
 		p.Message = "stopped: " + err.Error()
-		f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun,
+		f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun, Trial: p.Trial,
 			Message: fmt.Sprintf("the consistency check %s did not end: %v; if this machine was busy, run verify again where it is less so", p.Name(), err)})
 	case errors.Is(err, ErrNoTime):
 		p.Message = "not run: " + err.Error()
@@ -62,5 +62,5 @@ func (f *findings) nothing() {
 	for _, p := range f.checks[:min(len(f.checks), maxReasons)] {
 		message += "; " + p.Name() + ": " + p.Message
 	}
-	f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun, Message: message})
+	f.open = append(f.open, evidence.Reason{Code: validators.ReasonNotRun, Trial: evidence.TrialRepeat, Message: message})
 }

@@ -134,7 +134,7 @@ func failedExactly(report evidence.ParityReport) string {
 
 // wrongOutputs are the codes of failures that no check and no figure of a limit shows. A crash is none: the machine can be at fault, and
 // an engine that crashes on a node computes nothing wrong there.
-var wrongOutputs = []string{reasonShape, validators.ReasonPlainLoad, validators.ReasonNewNaN, validators.ReasonNewInf}
+var wrongOutputs = []string{validators.ReasonShape, validators.ReasonPlainLoad, validators.ReasonNewNaN, validators.ReasonNewInf}
 
 // sameRun reports whether two reports are of the same sources, run alike by the same runtime and version of this program.
 func sameRun(a, b evidence.ReportHead) bool {

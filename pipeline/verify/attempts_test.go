@@ -24,7 +24,7 @@ func TestFailedExactly(t *testing.T) {
 		"golden":       {evidence.ParityReport{Checks: evidence.Checks{{Trial: evidence.TrialGolden, Verdict: evidence.VerdictFail}}}, true},
 		"a crash":      {failedBy(reasonRun), false},
 		"a plain load": {failedBy(validators.ReasonPlainLoad), true},
-		"a shape":      {failedBy(reasonShape), true},
+		"a shape":      {failedBy(validators.ReasonShape), true},
 		"NaN":          {failedBy("new_nan"), true},
 		"infinity":     {failedBy("new_inf"), true},
 		"nothing":      {evidence.ParityReport{}, false},

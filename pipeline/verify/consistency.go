@@ -114,7 +114,7 @@ func judgeGolden(check evidence.Check) validators.Findings {
 	case evidence.VerdictFail:
 		return validators.Failed(evidence.Reason{Code: validators.TrialOf(check.Trial).Code, Output: check.Output, Message: check.Message})
 	}
-	return validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun, Output: check.Output,
+	return validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun, Trial: check.Trial, Output: check.Output,
 		Message: "the golden outputs were not compared with the reference model: " + check.Message})
 }
 

@@ -46,7 +46,7 @@ func checkPlainLoad(ctx context.Context, v Session, c run.Candidate, left *extra
 			found.Verdict = evidence.VerdictRecorded
 		}
 	case found.Verdict == evidence.VerdictUndecided && passes:
-		against = validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun,
+		against = validators.Undecided(evidence.Reason{Code: validators.ReasonNotRun, Trial: evidence.TrialPlainLoad,
 			Message: "a plain load of the engine, without its load profile, was not judged: " + found.Message})
 	case found.Verdict == evidence.VerdictFail:
 		against = validators.Failed(evidence.Reason{Code: trial.Code, Message: fmt.Sprintf(

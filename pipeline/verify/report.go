@@ -23,9 +23,6 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// reasonShape is the code of reasons about an engine whose outputs have another shape or type than the reference's.
-const reasonShape = "shape"
-
 // head is what every report says about what was found since a beginning.
 func head(v Session, c run.Candidate, began Beginning) evidence.ReportHead {
 	return evidence.ReportHead{
@@ -72,7 +69,7 @@ func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs)
 	found, err := parity.Compare(ctx, run)
 	switch {
 	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
-		out.against = validators.Failed(evidence.Reason{Code: reasonShape,
+		out.against = validators.Failed(evidence.Reason{Code: validators.ReasonShape,
 			Message: err.Error() + ": the engine has another interface than the reference"})
 	case ctx.Err() != nil:
 		return evidence.ParityReport{}, out, ctx.Err()

@@ -177,7 +177,7 @@ func judgeOne(ctx context.Context, v Session, c run.Candidate, outputs RunOutput
 	} else if against, err = judgeRuns(ctx, v, c, outputs, checks, &found); err != nil {
 		return found, nil, err
 	}
-	append(against, latencies.checkTimed(c)...).Fold(&found.Parity.ReportHead)
+	append(against, latencies.checkTimed(c)...).OnePerLine().Fold(&found.Parity.ReportHead)
 	found.Performance = performanceOf(v, c, outputs, latencies)
 	return found, failed(found), report(ctx, v, c.Engine, found)
 }

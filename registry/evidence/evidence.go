@@ -257,7 +257,8 @@ func (v *Verdict) UnmarshalJSON(data []byte) error {
 
 // Reason is one exceeded limit, or why a validation has no result.
 type Reason struct {
-	Code    string `json:"code"` // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run", "jitter", "batch", "dimension"
+	Code    string `json:"code"`            // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run", "jitter", "batch", "dimension"
+	Trial   Trial  `json:"trial,omitempty"` // that it is about, if it is about one beyond the run of all cases
 	Output  string `json:"output,omitempty"`
 	Figure  string `json:"figure,omitempty"` // "cosine", "maxAbs", ...
 	Limit   Figure `json:"limit,omitempty"`

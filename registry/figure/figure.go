@@ -43,6 +43,22 @@ const (
 	Classes                 // outputs of answers: classes, labels, booleans
 )
 
+// Line is a part of a report that people read as one thing. A report has one line for each, with its worst check.
+type Line string
+
+// The lines, in the order of a report.
+const (
+	EveryCase   Line = "every case"  // errors of single cases, and values that are not finite
+	Tendency    Line = "tendency"    // errors that follow from the values: an offset or a factor
+	SameAnswers Line = "answers"     // shares of equal answers, and classes
+	Labels      Line = "your labels" // accuracy on the labels
+	Again       Line = "same again"  // other runs of the same cases
+	Runs        Line = "runs"        // whether the engine runs, by whom, and whether the evidence agrees with itself
+)
+
+// Lines lists the lines in the order of a report.
+func Lines() []Line { return []Line{EveryCase, Tendency, SameAnswers, Labels, Again, Runs} }
+
 // Row is one figure.
 type Row struct {
 	Name   string // in stored documents and reports
@@ -53,6 +69,7 @@ type Row struct {
 	Counts  string
 	Doc     string // description in the schema of mlpromote.yaml
 	Subject Subject
+	Line    Line
 	Unit    Unit
 	// Low and High are the range of limits.
 	Low, High float64

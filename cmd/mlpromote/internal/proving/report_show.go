@@ -55,6 +55,8 @@ type shownEngine struct {
 	// Margins are those of the checks of the parity report, in their order: the part of what each
 	// limit allows that is left.
 	Margins []evidence.Figure `json:"margins,omitempty"`
+	// Lines are the parts of the parity report that people read as one thing each, with the worst check of each.
+	Lines []validators.Line `json:"lines,omitempty"`
 }
 
 func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, engine string) error {
@@ -70,13 +72,20 @@ func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref re
 		if engine != "" && engine != e.Label {
 			continue
 		}
-		shown.Engines = append(shown.Engines, shownEngine{e, margins(e.Parity)})
+		shown.Engines = append(shown.Engines, shownEngine{e, margins(e.Parity), linesOf(e.Parity)})
 		pages = append(pages, engineReport(e))
 	}
 	if engine != "" && len(shown.Engines) == 0 {
 		return registry.Errorf(registry.CodeNotFound, "--engine %s: the release has no such engine: it has %s", engine, strings.Join(labels, ", "))
 	}
 	return a.UI.Result(strings.Join(pages, "\n"), shown)
+}
+
+func linesOf(p *evidence.ParityReport) []validators.Line {
+	if p == nil {
+		return nil
+	}
+	return validators.Lines(*p)
 }
 
 func margins(p *evidence.ParityReport) []evidence.Figure {
@@ -96,10 +105,7 @@ func engineReport(e inspection.Engine) string {
 	if p == nil {
 		return ui.Plain(e.Label) + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target\n"
 	}
-	text := fmt.Sprintf("%s: %s\n", ui.Plain(e.Label), p.Verdict)
-	for _, reason := range p.Reasons {
-		text += "  " + ui.Plain(reason.Message) + "\n"
-	}
+	text := fmt.Sprintf("%s: %s\n", ui.Plain(e.Label), p.Verdict) + indent(linesTable(*p)) + "\n"
 	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
 		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
 	text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)

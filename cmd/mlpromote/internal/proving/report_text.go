@@ -39,6 +39,19 @@ func confidenceText(p evidence.ParityReport) string {
 	return text
 }
 
+// linesTable has a row for each line of a report.
+func linesTable(p evidence.ParityReport) string {
+	rows := [][]string{{"LINE", "VERDICT", "WORST", "JUDGED ON"}}
+	for _, line := range validators.Lines(p) {
+		verdict := string(line.Verdict)
+		if line.Verdict == evidence.VerdictRecorded {
+			verdict = "-"
+		}
+		rows = append(rows, []string{string(line.Name), verdict, ui.Dash(line.Worst), ui.Plain(line.Basis)})
+	}
+	return ui.Table(rows)
+}
+
 // checksTable has a row for each limit.
 func checksTable(p *evidence.ParityReport) string {
 	rows := [][]string{{"OUTPUT", "KIND", "FIGURE", "VALUE", "BOUNDS", "LIMIT", "MARGIN", "CASES", "WORST", "VERDICT"}}
