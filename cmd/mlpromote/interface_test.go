@@ -171,7 +171,7 @@ func network(t *testing.T, s storageKind, g *authn.Authenticator) (url string, r
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
-	svc, err := service.New(service.Config{
+	svc, err := service.New(service.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		TrustBundles:       mem.NewTable[storage.TrustBundleDocument](), ReadKey: readNoKey,
 		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) {

@@ -52,7 +52,7 @@ func (w *stolen) content(db *mem.DB, blobs *mem.Blobs) *oci.Store {
 }
 
 // pushing puts prod on another registry if the thief may push there.
-func (w *stolen) pushing(c service.Config, content *oci.Store) service.Config {
+func (w *stolen) pushing(c service.Backend, content *oci.Store) service.Backend {
 	if w.thief.pushes {
 		c.Environments.List[1].Registry, c.Mirror = otherRegistry, content
 	}

@@ -39,7 +39,7 @@ func setup(t *testing.T, change func(prod *policy.Environment)) *world {
 	if change != nil {
 		change(&envs.List[1])
 	}
-	svc, err := service.New(service.Config{
+	svc, err := service.New(service.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       envs, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
 	})

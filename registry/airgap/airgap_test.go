@@ -41,7 +41,7 @@ func newSide(t testing.TB, keys *registrytest.Keys) *side {
 	t.Helper()
 	s := &side{blobs: mem.NewBlobs(), db: mem.New()}
 	store := oci.New(s.open, oci.Options{})
-	served, err := service.New(service.Config{
+	served, err := service.New(service.Backend{
 		Environments: registrytest.Chain(), Catalog: s.db, Records: s.db, Listing: s.db, Intents: s.db, Content: store, Mirror: store, Manifests: s.db,
 		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: now, Verify: keys.Verify, Sign: keys.Sign,
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),

@@ -54,7 +54,7 @@ func serve() (url string, content storage.Content, stop func()) {
 	ctx := context.Background()
 	db, blobs, keys := mem.New(), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys())
 	parts := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
-	svc, err := service.New(service.Config{
+	svc, err := service.New(service.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: parts, Verify: keys.Verify, Sign: keys.Sign,
 	})

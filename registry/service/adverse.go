@@ -108,7 +108,7 @@ func keptElsewhere(repository string, b evidence.Bundle) bool {
 // countsHere reports whether evidence from elsewhere counts in a repository. What a service signed for a person has the
 // service's key, which is trusted everywhere: to be attached there it would have needed the permission of its caller, or a
 // person who is listed.
-func (s *Service) countsHere(repository string, claim evidence.Claim) bool {
+func countsHere(s *Backend, repository string, claim evidence.Claim) bool {
 	who := claim.Attested()
 	environment, _, _ := strings.Cut(repository, "/")
 	e, err := s.find(environment)
@@ -116,7 +116,7 @@ func (s *Service) countsHere(repository string, claim evidence.Claim) bool {
 }
 
 // keep returns the row of adverse evidence in an environment, attached by the caller of ctx.
-func (s *Service) keep(ctx context.Context, environment, model string, subject registry.Digest, b evidence.Bundle) []evidence.AdverseEvidence {
+func keep(ctx context.Context, environment, model string, subject registry.Digest, b evidence.Bundle) []evidence.AdverseEvidence {
 	return []evidence.AdverseEvidence{{
 		Environment: environment, Model: model, Subject: subject, Bundle: b.Digest, PredicateType: b.PredicateType, Caller: caller(ctx),
 		Document: digest.FromBytes(b.Data), Manifest: b.Manifest, Data: b.Data,
@@ -130,7 +130,7 @@ func caller(ctx context.Context) string {
 }
 
 // keepFrom returns the rows of those claims that are adverse, with their bytes from a repository.
-func (s *Service) keepFrom(ctx context.Context, repository, environment, model string, claims ...evidence.Claim) ([]evidence.AdverseEvidence, error) {
+func keepFrom(ctx context.Context, s *Backend, repository, environment, model string, claims ...evidence.Claim) ([]evidence.AdverseEvidence, error) {
 	var rows []evidence.AdverseEvidence
 	for _, c := range claims {
 		if !c.Adverse() {
@@ -140,13 +140,13 @@ func (s *Service) keepFrom(ctx context.Context, repository, environment, model s
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, s.keep(ctx, environment, model, c.Subject, b)...)
+		rows = append(rows, keep(ctx, environment, model, c.Subject, b)...)
 	}
 	return rows, nil
 }
 
 // keepAgain writes rows whose event the history has, in case they were lost.
-func (s *Service) keepAgain(ctx context.Context, rows []evidence.AdverseEvidence) error {
+func keepAgain(ctx context.Context, s *Backend, rows []evidence.AdverseEvidence) error {
 	for _, row := range rows {
 		if err := s.Catalog.KeepAdverse(ctx, row); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (s *Service) keepAgain(ctx context.Context, rows []evidence.AdverseEvidence
 }
 
 // mayKeep refuses more adverse evidence about one subject than a caller may attach. What is kept may be attached again.
-func (s *Service) mayKeep(ctx context.Context, a api.Attachment) error {
+func mayKeep(ctx context.Context, s *Backend, a api.Attachment) error {
 	row := evidence.AdverseEvidence{Environment: a.Environment, Model: a.Model, Subject: a.Subject, Caller: caller(ctx)}
 	if s.MaxReferrers <= 0 || row.Caller == "" {
 		return nil
@@ -177,7 +177,7 @@ func (s *Service) mayKeep(ctx context.Context, a api.Attachment) error {
 
 // unlisted returns what the catalog keeps of an environment, and its repository does not list, without its bytes. What is about a release or
 // an engine that the repository does not have any more is not lost.
-func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]evidence.Bundle, error) {
+func unlisted(ctx context.Context, s *Backend, p modelPlace) ([]evidence.Bundle, error) {
 	e, err := s.find(p.environment)
 	if err != nil {
 		return nil, nil // the configuration no longer has the environment: its content cannot be read
@@ -206,7 +206,7 @@ func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]evidence.Bundle
 		}
 		there := len(here) > 0
 		if there {
-			if there, err = s.exists(ctx, e.Name, p.model, subject); err != nil {
+			if there, err = exists(ctx, s, e.Name, p.model, subject); err != nil {
 				return nil, err
 			}
 		}
@@ -218,7 +218,7 @@ func (s *Service) unlisted(ctx context.Context, p modelPlace) ([]evidence.Bundle
 }
 
 // exists reports whether an environment has a release or an engine, be it damaged.
-func (s *Service) exists(ctx context.Context, environment, model string, d registry.Digest) (bool, error) {
+func exists(ctx context.Context, s *Backend, environment, model string, d registry.Digest) (bool, error) {
 	repository := registry.Repository(environment, model)
 	_, err := s.Content.Engine(ctx, repository, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -235,16 +235,16 @@ func (s *Service) exists(ctx context.Context, environment, model string, d regis
 
 // adverseFaults compares the adverse evidence that the catalog keeps of an environment with what its repository lists and
 // with the quarantines that events name. It looks twice before it reports something, which may have been on its way.
-func (s *Service) adverseFaults(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
-	found, err := s.compareAdverse(ctx, p)
+func adverseFaults(ctx context.Context, s *Backend, p modelPlace) ([]history.HistoryFault, error) {
+	found, err := compareAdverse(ctx, s, p)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return s.compareAdverse(ctx, p)
+	return compareAdverse(ctx, s, p)
 }
 
-func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
-	lost, err := s.unlisted(ctx, p)
+func compareAdverse(ctx context.Context, s *Backend, p modelPlace) ([]history.HistoryFault, error) {
+	lost, err := unlisted(ctx, s, p)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (s *Service) compareAdverse(ctx context.Context, p modelPlace) ([]history.H
 			return nil, err
 		}
 	}
-	accepted, err := s.forgotten(ctx, p, rows, func(e history.Event, d registry.Digest) {
+	accepted, err := forgotten(ctx, s, p, rows, func(e history.Event, d registry.Digest) {
 		fault(d, attachAgain, "event %d names the quarantine %s about %s, but the catalog does not keep it", e.Seq, d, e.Subject)
 	})
 	if err != nil {
@@ -283,7 +283,7 @@ const attachAgain = "the catalog was changed without the history: look at backup
 
 // forgotten calls found with the quarantines and lifts that events of an environment name and of which there is no row. It
 // returns the evidence that people accepted.
-func (s *Service) forgotten(ctx context.Context, p modelPlace, rows []evidence.AdverseEvidence,
+func forgotten(ctx context.Context, s *Backend, p modelPlace, rows []evidence.AdverseEvidence,
 	found func(history.Event, registry.Digest)) (accepted map[registry.Digest]bool, err error) {
 	accepted = make(map[registry.Digest]bool)
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Environment: p.environment, Model: p.model}) {

@@ -13,14 +13,14 @@ import (
 // resource that it names, wherever it is stored: an approver of prod approves releases in staging,
 // where the approver need not be trusted. annotated is what the bundle's manifest says that it
 // holds, or "" if nothing says so. Errors: those of [storage.VerifyEvidence].
-func (s *Service) verifyAbout(ctx context.Context, data []byte, annotated, resource, model string) (evidence.Claim, error) {
+func verifyAbout(ctx context.Context, s *Backend, data []byte, annotated, resource, model string) (evidence.Claim, error) {
 	claim, err := s.Verify(ctx, data, resource)
 	unknown := registry.HasCode(err, registry.CodeTrust) && mayBeApproval(annotated)
 	uri, isApproval := claim.ApprovedResource()
 	if err == nil && (!isApproval || uri == resource) || err != nil && !unknown {
 		return claim, err
 	}
-	for _, e := range s.Config.Environments.List {
+	for _, e := range s.Environments.List {
 		named := s.resource(e.Name, model)
 		if !e.Protected() || named == resource || isApproval && named != uri {
 			continue
@@ -45,7 +45,7 @@ func mayBeApproval(annotated string) bool {
 
 // mayApprove refuses an approval that could never count: about an engine alone, or by a key that
 // built the release. Policy ignores such approvals too; here their signer learns it.
-func (s *Service) mayApprove(ctx context.Context, a api.Attachment, r artifact.Release, subject artifact.Subject, claim evidence.Claim) error {
+func mayApprove(ctx context.Context, s *Backend, a api.Attachment, r artifact.Release, subject artifact.Subject, claim evidence.Claim) error {
 	if t := claim.Statement.PredicateType; t != evidence.PredicateApproval && t != evidence.PredicateBreakGlass {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (s *Service) mayApprove(ctx context.Context, a api.Attachment, r artifact.R
 	if approval, _ := claim.Approval(); approval.Withdrawn {
 		return nil
 	}
-	found, err := s.evidence(ctx, registry.Repository(a.Environment, a.Model), s.resource(a.Environment, a.Model), r)
+	found, err := readEvidence(ctx, s, registry.Repository(a.Environment, a.Model), s.resource(a.Environment, a.Model), r)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 
 // Attach adds evidence after checking its signer and statement. Reports and quarantines are
 // also added in every other environment that has the engine.
-func (s *Service) Attach(ctx context.Context, a api.Attachment) (registry.Digest, error) {
-	r, damaged, err := s.about(ctx, a)
+func Attach(ctx context.Context, s *Backend, a api.Attachment) (registry.Digest, error) {
+	r, damaged, err := about(ctx, s, a)
 	if err != nil {
 		return "", err
 	}
@@ -27,7 +27,7 @@ func (s *Service) Attach(ctx context.Context, a api.Attachment) (registry.Digest
 	if err != nil {
 		return "", err
 	}
-	claim, err := s.admit(ctx, a, s.Now())
+	claim, err := admit(ctx, s, a, s.Now())
 	if err != nil {
 		return "", err
 	}
@@ -39,32 +39,32 @@ func (s *Service) Attach(ctx context.Context, a api.Attachment) (registry.Digest
 			registry.Errorf(registry.CodeTrust, "attach: it speaks for %s: only the service itself attaches what it signed for people", p),
 			"the person asks the service: POST models/MODEL/attestations")
 	}
-	if e, err := s.Config.Environments.Find(a.Environment); err != nil {
+	if e, err := s.Environments.Find(a.Environment); err != nil {
 		return "", err
 	} else if !mayReach(ctx, e, a.Model, claim) {
 		return "", registry.Errorf(registry.CodeForbidden, "attach: it speaks for %s, and you may not attest in %s", claim.Attested(), a.Environment)
 	}
-	if err := s.mayApprove(ctx, a, r, subject, claim); err != nil {
+	if err := mayApprove(ctx, s, a, r, subject, claim); err != nil {
 		return "", err
 	}
-	stored, _, err := s.add(ctx, a, r, subject, claim)
+	stored, _, err := add(ctx, s, a, r, subject, claim)
 	return stored, err
 }
 
 // add adds admitted evidence, in all environments if it spreads. notIn are environments that have the
 // subject, and to which it does not spread because the caller may not speak for people there.
-func (s *Service) add(
-	ctx context.Context,
+func add(
+	ctx context.Context, s *Backend,
 	a api.Attachment,
 	r artifact.Release,
 	subject artifact.Subject,
 	claim evidence.Claim,
 ) (stored registry.Digest, notIn []string, err error) {
-	stored, err = s.attach(ctx, a, r, subject, claim)
+	stored, err = attach(ctx, s, a, r, subject, claim)
 	if err != nil || !evidence.Spreads(claim.Statement.PredicateType) {
 		return stored, nil, err
 	}
-	notIn, err = s.spread(ctx, a, r, subject)
+	notIn, err = spread(ctx, s, a, r, subject)
 	return stored, notIn, err
 }
 
@@ -88,8 +88,8 @@ func subjectOf(r artifact.Release, d registry.Digest) (artifact.Subject, error) 
 
 // attach adds admitted evidence and its event in one environment. If the history already names
 // the evidence, it only stores the bytes again, in case they were lost.
-func (s *Service) attach(
-	ctx context.Context,
+func attach(
+	ctx context.Context, s *Backend,
 	a api.Attachment,
 	r artifact.Release,
 	subject artifact.Subject,
@@ -101,11 +101,11 @@ func (s *Service) attach(
 	}
 	repository, subjects := registry.Repository(a.Environment, a.Model), []artifact.Subject{subject}
 	bundle := evidence.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle, Figures: a.Figures}
-	staged, keeps, err := s.stage(ctx, e, a, claim, bundle, subjects)
+	staged, keeps, err := stage(ctx, s, e, a, claim, bundle, subjects)
 	if err != nil {
 		return "", err
 	}
-	err = s.record(ctx, e, keeps, history.Event{
+	err = record(ctx, s, e, keeps, history.Event{
 		Time: claim.RecordedAt, Kind: history.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
 		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: staged.Digests,
 		Signer: claim.Signer, Reason: claim.Reason(),
@@ -126,8 +126,8 @@ func (s *Service) attach(
 // stage stores the bytes of admitted evidence, and returns what the catalog has to keep of it. In a repository on another
 // registry it stores all of it. If that registry does not list it, because other clients write the same list, the catalog
 // keeps it all the same.
-func (s *Service) stage(
-	ctx context.Context,
+func stage(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	a api.Attachment,
 	claim evidence.Claim,
@@ -136,7 +136,7 @@ func (s *Service) stage(
 ) (staged storage.StagedEvidence, keeps []evidence.AdverseEvidence, err error) {
 	repository := registry.Repository(e.Name, a.Model)
 	if claim.Adverse() {
-		if err := s.mayKeep(ctx, a); err != nil {
+		if err := mayKeep(ctx, s, a); err != nil {
 			return staged, nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (s *Service) stage(
 			return staged, nil, err
 		}
 		bundle.Digest, bundle.Manifest = staged.Digests[0], staged.Manifests[0]
-		return staged, s.keep(ctx, e.Name, a.Model, a.Subject, bundle), nil
+		return staged, keep(ctx, e.Name, a.Model, a.Subject, bundle), nil
 	}
 	staged.Digests, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
 	unlisted := claim.Adverse() && registry.HasCode(err, registry.CodeConflict) && len(staged.Digests) == len(subjects)
@@ -156,13 +156,13 @@ func (s *Service) stage(
 	if err != nil {
 		return staged, nil, err
 	}
-	return staged, s.keep(ctx, e.Name, a.Model, a.Subject, stored), nil
+	return staged, keep(ctx, e.Name, a.Model, a.Subject, stored), nil
 }
 
 // record adds an event for evidence, the records of its manifests and what the catalog keeps of it, unless the history has
 // an equal event. Then it only keeps again what was lost.
-func (s *Service) record(
-	ctx context.Context,
+func record(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	keeps []evidence.AdverseEvidence,
 	event history.Event,
@@ -179,7 +179,7 @@ func (s *Service) record(
 			return err
 		}
 		if slices.Equal(before.Evidence, event.Evidence) {
-			return s.keepAgain(ctx, keeps)
+			return keepAgain(ctx, s, keeps)
 		}
 	}
 	change := storage.Change{Event: event, Adds: adds, Keeps: keeps}
@@ -192,20 +192,20 @@ func (s *Service) record(
 // spread adds evidence of one environment in every other that has its subject and trusts its
 // signer. It runs after the event of the first environment was recorded. A concurrent promotion
 // of the subject to another environment so sees that event, or spread sees its result.
-func (s *Service) spread(
-	ctx context.Context,
+func spread(
+	ctx context.Context, s *Backend,
 	a api.Attachment,
 	r artifact.Release,
 	subject artifact.Subject,
 ) (notIn []string, err error) {
 	var failed []error
-	for _, e := range s.Config.Environments.List {
+	for _, e := range s.Environments.List {
 		if e.Name == a.Environment {
 			continue
 		}
 		elsewhere := a
 		elsewhere.Environment = e.Name
-		reached, err := s.attachElsewhere(ctx, e, elsewhere, r, subject)
+		reached, err := attachElsewhere(ctx, s, e, elsewhere, r, subject)
 		if !reached && err == nil {
 			notIn = append(notIn, e.Name)
 		}
@@ -224,35 +224,35 @@ func (s *Service) spread(
 // attachElsewhere adds evidence in an environment that has its subject. It skips the
 // environment if the signer is not trusted there. reached is false if the environment has the subject,
 // and the caller may not speak for people there.
-func (s *Service) attachElsewhere(
-	ctx context.Context,
+func attachElsewhere(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	a api.Attachment,
 	r artifact.Release,
 	subject artifact.Subject,
 ) (reached bool, err error) {
-	claim, err := s.admit(ctx, a, s.Now())
+	claim, err := admit(ctx, s, a, s.Now())
 	if registry.HasCode(err, registry.CodeTrust) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	there, err := s.has(ctx, e, a.Model, subject)
+	there, err := has(ctx, s, e, a.Model, subject)
 	if err != nil || !there {
 		return err == nil, err
 	}
 	if !mayReach(ctx, e, a.Model, claim) {
 		return false, nil
 	}
-	_, err = s.attach(ctx, a, r, subject, claim)
+	_, err = attach(ctx, s, a, r, subject, claim)
 	return err == nil, err
 }
 
 // has reports whether an environment has a release or an engine. It asks another registry only
 // about models that have a head there. A model without a head was never promoted there.
-func (s *Service) has(
-	ctx context.Context,
+func has(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	model string,
 	subject artifact.Subject,
@@ -269,7 +269,7 @@ func (s *Service) has(
 		_, err = s.Content.Engine(ctx, registry.Repository(e.Name, model), subject.Digest)
 	}
 	if registry.IsUnreadable(err) { // also what is damaged is there, if the environment has its record
-		_, there := s.recorded(ctx, e.Name, model, subject.Digest)
+		_, there := recordedManifest(ctx, s, e.Name, model, subject.Digest)
 		if there || registry.HasCode(err, registry.CodeNotFound) {
 			return there, nil
 		}
@@ -278,9 +278,9 @@ func (s *Service) has(
 }
 
 // admit checks that a key signed the bundle whose role now allows the statement.
-func (s *Service) admit(ctx context.Context, a api.Attachment, now time.Time) (evidence.Claim, error) {
+func admit(ctx context.Context, s *Backend, a api.Attachment, now time.Time) (evidence.Claim, error) {
 	resource := s.resource(a.Environment, a.Model)
-	claim, err := s.verifyAbout(ctx, a.Bundle, "", resource, a.Model)
+	claim, err := verifyAbout(ctx, s, a.Bundle, "", resource, a.Model)
 	if err != nil {
 		return evidence.Claim{}, err
 	}

@@ -13,12 +13,12 @@ import (
 // about reads the release that evidence is about. One that cannot be read is given by what the history says of it, for a quarantine
 // of that very release: what is damaged must not escape it. damaged is why it cannot be read; nil for one that can. Errors: those of
 // [Service.Release].
-func (s *Service) about(ctx context.Context, a api.Attachment) (r artifact.Release, damaged, err error) {
-	r, err = s.Release(ctx, a.Environment, a.Model, string(a.Release))
+func about(ctx context.Context, s *Backend, a api.Attachment) (r artifact.Release, damaged, err error) {
+	r, err = Release(ctx, s, a.Environment, a.Model, string(a.Release))
 	if !registry.IsUnreadable(err) || a.Subject != a.Release {
 		return r, nil, err
 	}
-	m, recorded := s.recorded(ctx, a.Environment, a.Model, a.Release)
+	m, recorded := recordedManifest(ctx, s, a.Environment, a.Model, a.Release)
 	if !recorded {
 		return r, nil, err
 	}
@@ -34,8 +34,8 @@ func (s *Service) about(ctx context.Context, a api.Attachment) (r artifact.Relea
 	return r, nil, err
 }
 
-// recorded returns the record of a manifest, of an environment whose content is here.
-func (s *Service) recorded(ctx context.Context, environment, model string, d registry.Digest) (storage.Manifest, bool) {
+// recordedManifest returns the record of a manifest, of an environment whose content is here.
+func recordedManifest(ctx context.Context, s *Backend, environment, model string, d registry.Digest) (storage.Manifest, bool) {
 	e, err := s.find(environment)
 	if err != nil || e.External() || s.Manifests == nil {
 		return storage.Manifest{}, false

@@ -16,7 +16,7 @@ import (
 // Attest signs with the attester's key what the caller says about a release, and attaches it. What
 // could never count is refused here, because the person is there to learn it; the policy decides
 // in any case.
-func (s *Service) Attest(ctx context.Context, req evidence.AttestRequest) (evidence.Attested, error) {
+func Attest(ctx context.Context, s *Backend, req evidence.AttestRequest) (evidence.Attested, error) {
 	who, err := signedIn(ctx)
 	if err != nil {
 		return evidence.Attested{}, err
@@ -30,11 +30,11 @@ func (s *Service) Attest(ctx context.Context, req evidence.AttestRequest) (evide
 	}
 	from := to
 	if req.Kind != evidence.AttestQuarantine {
-		if from, to, err = s.Config.Environments.Edge("", req.Environment); err != nil {
+		if from, to, err = s.Environments.Edge("", req.Environment); err != nil {
 			return evidence.Attested{}, err
 		}
 	}
-	r, err := s.Release(ctx, from.Name, req.Model, string(req.Release))
+	r, err := Release(ctx, s, from.Name, req.Model, string(req.Release))
 	if err != nil {
 		return evidence.Attested{}, err
 	}
@@ -43,10 +43,10 @@ func (s *Service) Attest(ctx context.Context, req evidence.AttestRequest) (evide
 	if req.Subject != "" {
 		done.Subject = req.Subject
 	}
-	if err := s.mayAttest(ctx, req, to, r, who); err != nil {
+	if err := mayAttest(ctx, s, req, to, r, who); err != nil {
 		return evidence.Attested{}, err
 	}
-	done.Evidence, done.NotIn, err = s.attest(ctx, req, done, r)
+	done.Evidence, done.NotIn, err = attest(ctx, s, req, done, r)
 	return done, err
 }
 
@@ -63,7 +63,7 @@ func signedIn(ctx context.Context) (evidence.Person, error) {
 
 // mayAttest refuses an approval by a person whom the environment does not list, or who published the
 // release. A withdrawal and a quarantine need no list: they only take away.
-func (s *Service) mayAttest(ctx context.Context, req evidence.AttestRequest, to policy.Environment, r artifact.Release, who evidence.Person) error {
+func mayAttest(ctx context.Context, s *Backend, req evidence.AttestRequest, to policy.Environment, r artifact.Release, who evidence.Person) error {
 	if req.Kind != evidence.AttestApproval {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *Service) mayAttest(ctx context.Context, req evidence.AttestRequest, to 
 			registry.Errorf(registry.CodePolicy, "attest: %s does not count approvals that the service signs for %s", to.Name, who),
 			"environments.yaml lists the people under approvals: attested: of the environment")
 	}
-	publishers, err := s.publishers(ctx, to, r)
+	publishers, err := publishers(ctx, s, to, r)
 	if err == nil && slices.ContainsFunc(publishers, who.MayBe) {
 		return registry.WithHint(
 			registry.Errorf(registry.CodePolicy, "attest: %s published this release or handed in what its builder signed, and so cannot approve it", who),
@@ -83,7 +83,7 @@ func (s *Service) mayAttest(ctx context.Context, req evidence.AttestRequest, to 
 
 // publishers lists the callers who published a release, or handed in what a builder signed about it or about
 // an engine of it, as whoever builds a part does; if the rule of an environment asks about people.
-func (s *Service) publishers(ctx context.Context, to policy.Environment, r artifact.Release) ([]evidence.Person, error) {
+func publishers(ctx context.Context, s *Backend, to policy.Environment, r artifact.Release) ([]evidence.Person, error) {
 	if to.Approvals.Attested == nil {
 		return nil, nil
 	}
@@ -107,13 +107,13 @@ func (s *Service) publishers(ctx context.Context, to policy.Environment, r artif
 }
 
 // attest signs and attaches the statement of a request.
-func (s *Service) attest(ctx context.Context, req evidence.AttestRequest, done evidence.Attested,
+func attest(ctx context.Context, s *Backend, req evidence.AttestRequest, done evidence.Attested,
 	r artifact.Release) (stored registry.Digest, notIn []string, err error) {
 	subject, err := subjectOf(r, done.Subject)
 	if err != nil {
 		return "", nil, err
 	}
-	statement, err := s.attestation(ctx, req, done)
+	statement, err := attestation(ctx, s, req, done)
 	if err != nil {
 		return "", nil, err
 	}
@@ -122,15 +122,15 @@ func (s *Service) attest(ctx context.Context, req evidence.AttestRequest, done e
 		return "", nil, err
 	}
 	a := api.Attachment{Environment: done.From, Model: done.Model, Release: done.Release, Subject: done.Subject, Bundle: bundle}
-	claim, err := s.admit(ctx, a, s.Now())
+	claim, err := admit(ctx, s, a, s.Now())
 	if err != nil {
 		return "", nil, err
 	}
-	return s.add(ctx, a, r, subject, claim)
+	return add(ctx, s, a, r, subject, claim)
 }
 
 // attestation makes the statement.
-func (s *Service) attestation(ctx context.Context, req evidence.AttestRequest, done evidence.Attested) ([]byte, error) {
+func attestation(ctx context.Context, s *Backend, req evidence.AttestRequest, done evidence.Attested) ([]byte, error) {
 	about := evidence.StatementSubject{Name: done.Model, Digest: evidence.NewDigestSet(done.Subject)}
 	now := s.Now().UTC()
 	if req.Kind == evidence.AttestQuarantine {

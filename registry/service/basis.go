@@ -25,13 +25,13 @@ func decided(decide func() error) error {
 }
 
 // basis reads the state that a decision about a release rests on.
-func (s *Service) basis(ctx context.Context, environment string, r artifact.Release) (history.DecisionBasis, error) {
+func basis(ctx context.Context, s *Backend, environment string, r artifact.Release) (history.DecisionBasis, error) {
 	standing, err := s.Catalog.ModelState(ctx, environment, r.Model)
-	return history.NewDecisionBasis(standing, s.Config.Environments, r), err
+	return history.NewDecisionBasis(standing, s.Environments, r), err
 }
 
 // confirm compares a basis with the current catalog. Decisions that change nothing use it.
-func (s *Service) confirm(ctx context.Context, g history.DecisionBasis) error {
+func confirm(ctx context.Context, s *Backend, g history.DecisionBasis) error {
 	now, err := s.Catalog.ModelState(ctx, g.Environment, g.Model)
 	if err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 // consequences returns what a rollback changes for nodes: warnings about engines that resolve refuses
 // and about nodes that have an engine at the head but not in the release, and the node types (and the
 // caller's node) that get another engine. It never fails; what it cannot read becomes a warning.
-func (s *Service) consequences(ctx context.Context, m *retreat, head history.Head,
+func consequences(ctx context.Context, s *Backend, m *retreat, head history.Head,
 	r artifact.Release) (warnings []string, changes []api.NodeChange) {
-	then, err := s.resolvable(ctx, m.environment, r.Model, string(r.Digest))
+	then, err := readResolvable(ctx, s, m.environment, r.Model, string(r.Digest))
 	if err != nil {
 		return []string{fmt.Sprintf("resolve will not answer with %s: %v", r.Tag(), err)}, nil
 	}
 	warnings = then.refused()
-	now, err := s.Release(ctx, m.Environment, m.Model, string(head.Release))
+	now, err := Release(ctx, s, m.Environment, m.Model, string(head.Release))
 	if err != nil {
 		return append(
 			warnings,
@@ -29,7 +29,7 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head history.Hea
 		), nil
 	}
 	// Where the head itself may not be used any more, no node has an engine now.
-	current, err := s.resolvable(ctx, m.environment, m.Model, string(head.Release))
+	current, err := readResolvable(ctx, s, m.environment, m.Model, string(head.Release))
 	known := err == nil || registry.HasCode(err, registry.CodePolicy)
 	if !known {
 		warnings = append(warnings, fmt.Sprintf("which engines nodes get of %s, the current head, is unknown: %v", head.Version, err))
@@ -48,7 +48,7 @@ func (s *Service) consequences(ctx context.Context, m *retreat, head history.Hea
 	if m.Node != nil {
 		visit("this node", *m.Node)
 	}
-	types, err := s.nodeTypes(ctx)
+	types, err := nodeTypes(ctx, s)
 	if err != nil {
 		warnings = append(warnings,
 			fmt.Sprintf("the node types cannot be read, so those that lose their engine are unknown: %v", err))

@@ -34,19 +34,19 @@ type documents struct {
 // documentFaults compares the restriction lists and trust bundles of the catalog with the events that name them,
 // and checks that those in force count. It looks twice before it reports one that no event names, because the
 // event may have been on its way.
-func (s *Service) documentFaults(ctx context.Context) ([]history.HistoryFault, error) {
+func documentFaults(ctx context.Context, s *Backend) ([]history.HistoryFault, error) {
 	var faults []history.HistoryFault
-	for _, docs := range []documents{s.restrictionDocuments(), s.trustDocuments()} {
-		found, err := s.compareDocuments(ctx, docs)
+	for _, docs := range []documents{restrictionDocuments(s), trustDocuments(s)} {
+		found, err := compareDocuments(ctx, s, docs)
 		if err == nil && len(found) > 0 {
-			found, err = s.compareDocuments(ctx, docs)
+			found, err = compareDocuments(ctx, s, docs)
 		}
 		if err != nil {
 			return nil, err
 		}
 		faults = append(faults, found...)
 	}
-	inForce, err := s.inForceFaults(ctx)
+	inForce, err := inForceFaults(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +57,10 @@ func (s *Service) documentFaults(ctx context.Context) ([]history.HistoryFault, e
 }
 
 // inForceFaults returns why the list in force of an environment, or the newest trust bundle, does not count.
-func (s *Service) inForceFaults(ctx context.Context) ([]history.HistoryFault, error) {
+func inForceFaults(ctx context.Context, s *Backend) ([]history.HistoryFault, error) {
 	var faults []history.HistoryFault
-	for _, e := range s.Config.Environments.List {
-		_, _, err := s.readRestrictions(ctx, e.Name)
+	for _, e := range s.Environments.List {
+		_, _, err := readRestrictions(ctx, s, e.Name)
 		if err != nil && !damaged(err) {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (s *Service) inForceFaults(ctx context.Context) ([]history.HistoryFault, er
 			faults = append(faults, history.HistoryFault{Environment: e.Name, Detail: err.Error()})
 		}
 	}
-	if _, err := s.newestTrust(ctx); damaged(err) {
+	if _, err := newestTrust(ctx, s); damaged(err) {
 		faults = append(faults, history.HistoryFault{Detail: err.Error()})
 	} else if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func damaged(err error) bool {
 	return registry.HasCode(err, registry.CodeTrust) || registry.HasCode(err, registry.CodeDigest) || registry.HasCode(err, registry.CodeInternal)
 }
 
-func (s *Service) restrictionDocuments() documents {
+func restrictionDocuments(s *Backend) documents {
 	return documents{
 		kind: history.EventRestrict, what: "restriction list",
 		table: func(ctx context.Context, after string) ([]registry.Named[[]byte], error) {
@@ -100,12 +100,12 @@ func (s *Service) restrictionDocuments() documents {
 		},
 		read: func(bundle []byte) (signedDocument, error) {
 			l, err := evidence.PeekRestrictionList(bundle)
-			return signedDocument{s.environmentOf(l.ResourceURI), l.Counter, l.Previous}, err
+			return signedDocument{environmentOf(s, l.ResourceURI), l.Counter, l.Previous}, err
 		},
 	}
 }
 
-func (s *Service) trustDocuments() documents {
+func trustDocuments(s *Backend) documents {
 	return documents{
 		kind: history.EventTrust, what: "trust bundle",
 		table: func(ctx context.Context, after string) ([]registry.Named[[]byte], error) {
@@ -130,9 +130,9 @@ func (s *Service) trustDocuments() documents {
 }
 
 // environmentOf returns the environment whose URI a list names, or "".
-func (s *Service) environmentOf(uri string) string {
-	for _, e := range s.Config.Environments.List {
-		if s.Config.Environments.EnvironmentURI(e.Name) == uri {
+func environmentOf(s *Backend, uri string) string {
+	for _, e := range s.Environments.List {
+		if s.Environments.EnvironmentURI(e.Name) == uri {
 			return e.Name
 		}
 	}
@@ -150,12 +150,12 @@ func bytesOf[T any](page []registry.Named[T], of func(T) []byte) []registry.Name
 
 // compareDocuments returns the documents of a kind that are not as events name them, and those that are newer
 // than the newest event. Older ones without an event are left: two writers that raced left them.
-func (s *Service) compareDocuments(ctx context.Context, docs documents) ([]history.HistoryFault, error) {
+func compareDocuments(ctx context.Context, s *Backend, docs documents) ([]history.HistoryFault, error) {
 	stored, err := docs.all(ctx)
 	if err != nil && !damaged(err) {
 		return nil, err
 	}
-	faults, newest, err := s.namedDocuments(ctx, docs)
+	faults, newest, err := namedDocuments(ctx, s, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (docs documents) of(environment string, number int64) string {
 }
 
 // namedDocuments reads the documents that events name, and returns the number of the newest of each environment.
-func (s *Service) namedDocuments(ctx context.Context, docs documents) ([]history.HistoryFault, map[string]int64, error) {
+func namedDocuments(ctx context.Context, s *Backend, docs documents) ([]history.HistoryFault, map[string]int64, error) {
 	var faults []history.HistoryFault
 	newest, last := make(map[string]int64), make(map[string]registry.Digest)
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: docs.kind}) {

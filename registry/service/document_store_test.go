@@ -22,7 +22,7 @@ func (fullTable[T]) Put(context.Context, string, T) error { return errFull }
 // A recall that is not stored must not pass for one: the caller hears of it, and the history has no event.
 func TestRestrictionsThatCannotBeStored(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *service.Backend) {
 		c.RestrictionBundles = fullTable[storage.RestrictionBundle]{c.RestrictionBundles}
 	})
 	r := w.Promoted(t, registrytest.Build{})

@@ -15,7 +15,7 @@ import (
 func TestLatePromotionOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	b := &busy{kind: history.EventPromote}
-	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
+	w := setup(t, func(c *service.Backend) { b.Catalog, c.Catalog = c.Catalog, b })
 	w.proven(t, registrytest.Build{})
 	newer := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	late := api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}

@@ -40,25 +40,25 @@ func (e *releaseEvidence) lose(environment, model string, subject registry.Diges
 	}
 }
 
-// evidence verifies every bundle about the release in a repository, one at a time, for a
+// readEvidence verifies every bundle about the release in a repository, one at a time, for a
 // resource. For a promotion that is the resource of the destination. Bundles that do not verify
 // are ignored. A bundle whose bytes changed, or that could not be checked, is an error, because
 // it could be evidence against the release.
-func (s *Service) evidence(ctx context.Context, repository, resource string, r artifact.Release) (releaseEvidence, error) {
+func readEvidence(ctx context.Context, s *Backend, repository, resource string, r artifact.Release) (releaseEvidence, error) {
 	found := releaseEvidence{left: maxLost, present: make(map[registry.Digest]bool), unlisted: make(map[registry.Digest]bool), kept: make(map[registry.Digest]bool)}
 	for _, subject := range r.Subjects() {
-		all, err := s.evidenceAbout(ctx, repository, resource, r.Model, subject.Digest, &found)
+		all, err := evidenceAbout(ctx, s, repository, resource, r.Model, subject.Digest, &found)
 		if err != nil {
 			return releaseEvidence{}, err
 		}
-		claims, err := s.dropCopies(ctx, r.Model, all, &found.ignored)
+		claims, err := dropCopies(ctx, s, r.Model, all, &found.ignored)
 		if err != nil {
 			return releaseEvidence{}, err
 		}
 		slices.SortFunc(claims, func(a, b evidence.Claim) int { return cmp.Compare(a.Bundle, b.Bundle) })
 		found.claims = append(found.claims, claims...)
 	}
-	return found, s.placeInHistory(ctx, r.Model, found.claims)
+	return found, placeInHistory(ctx, s, r.Model, found.claims)
 }
 
 // documented has the claims of one document: one for each manifest that holds it, in order of
@@ -67,8 +67,8 @@ type documented []evidence.Claim
 
 // evidenceAbout returns the claims about one subject by document, and adds the rest to found.
 // It verifies a document in several manifests only once.
-func (s *Service) evidenceAbout(
-	ctx context.Context,
+func evidenceAbout(
+	ctx context.Context, s *Backend,
 	repository, resource, model string,
 	subject registry.Digest,
 	found *releaseEvidence,
@@ -86,12 +86,12 @@ func (s *Service) evidenceAbout(
 		found.present[b.Digest], found.unlisted[b.Digest], found.kept[b.Digest] = true, b.Unlisted, len(b.Kept) > 0
 		if document == "" || document != b.Document {
 			document, begun = b.Document, false
-			verified, refusal = s.verifyAbout(ctx, b.Data, cmp.Or(b.PredicateType, "unknown"), resource, model)
+			verified, refusal = verifyAbout(ctx, s, b.Data, cmp.Or(b.PredicateType, "unknown"), resource, model)
 		}
 		switch claim := verified; {
 		case refusal != nil && registry.CodeOf(refusal) != registry.CodeTrust:
 			return nil, registry.Errorf(registry.CodeOf(refusal), "verify evidence %s: %w", b.Digest, refusal)
-		case keptElsewhere(repository, b) && (refusal != nil || !s.countsHere(repository, claim)):
+		case keptElsewhere(repository, b) && (refusal != nil || !countsHere(s, repository, claim)):
 			// It was never attached here, and would not be.
 		case refusal != nil:
 			found.ignored.Ignore(evidence.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
@@ -110,8 +110,8 @@ func (s *Service) evidenceAbout(
 // dropCopies keeps one claim per document, and all claims that the history names. Anyone who
 // may push can put someone else's bundle into any number of manifests, and a promotion would
 // copy all of them.
-func (s *Service) dropCopies(
-	ctx context.Context,
+func dropCopies(
+	ctx context.Context, s *Backend,
 	model string,
 	all []documented,
 	ignored *evidence.IgnoredEvidence,

@@ -47,7 +47,7 @@ func onServer(t testing.TB, around func(http.Handler) http.Handler, kind ...cont
 	store := oci.New(content.Open, oci.Options{})
 	w.Parts = store
 	w.Keys = registrytest.NewKeys(w.config.Environments.Trust)
-	w.config = service.Config{
+	w.config = service.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), Environments: w.config.Environments,
 		Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.db,
 		Verify: w.Keys.Verify, Sign: w.Keys.Sign, Now: clock(), Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},

@@ -144,10 +144,10 @@ func (i faultyIntents) Pending(ctx context.Context) ([]history.Intent, error) {
 }
 
 // faulty is a world in which each call of a part may be made to fail.
-func faulty(t *testing.T, edits ...func(c *service.Config)) (*world, *faults) {
+func faulty(t *testing.T, edits ...func(c *service.Backend)) (*world, *faults) {
 	t.Helper()
 	f := new(faults)
-	w := setup(t, append(edits, func(c *service.Config) {
+	w := setup(t, append(edits, func(c *service.Backend) {
 		c.Content, c.Catalog, c.Intents = faultyContent{c.Content, f}, faultyCatalog{c.Catalog, f}, faultyIntents{c.Intents, f}
 		c.Mirror = faultyMirror{c.Mirror, f}
 	})...)

@@ -15,7 +15,7 @@ import (
 // audit compares the history with the content of an environment for a model. It reads the
 // content before the history, so that a concurrent event still explains it.
 type audit struct {
-	*Service
+	*Backend
 	environment policy.Environment
 	model       string
 	head        registry.Digest
@@ -39,9 +39,9 @@ type audited struct {
 	claims []evidence.Claim // evidence that exists
 }
 
-// audit returns an audit with the head added.
-func (s *Service) audit(e policy.Environment, standing history.ModelState) *audit {
-	a := &audit{Service: s, environment: e, model: standing.Model, head: standing.Head.Release}
+// newAudit returns an audit with the head added.
+func newAudit(s *Backend, e policy.Environment, standing history.ModelState) *audit {
+	a := &audit{Backend: s, environment: e, model: standing.Model, head: standing.Head.Release}
 	if a.head != "" {
 		a.add(a.head, "")
 	}
@@ -64,7 +64,7 @@ func (a *audit) add(d registry.Digest, tag string) *audited {
 // addTagged adds the releases that have a tag. If the tags are on another registry, it adds the
 // releases that the history names.
 func (a *audit) addTagged(ctx context.Context) error {
-	releases, err := a.tagged(ctx, a.environment.Name, a.model)
+	releases, err := tagged(ctx, a.Backend, a.environment.Name, a.model)
 	for _, r := range releases {
 		a.add(r.Release, r.Tag)
 	}
@@ -109,7 +109,7 @@ func (a *audit) summaries(ctx context.Context, release registry.Digest) ([]evide
 		claim.Bundle, claim.Subject = b.Digest, release
 		claims = append(claims, claim)
 	}
-	return claims, a.placeInHistory(ctx, a.model, claims)
+	return claims, placeInHistory(ctx, a.Backend, a.model, claims)
 }
 
 // readEvidence reads all evidence about the added releases. It skips other registries, which
@@ -126,7 +126,7 @@ func (a *audit) readEvidence(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		claims, _, err := a.Claims(ctx, a.environment.Name, release)
+		claims, _, err := Claims(ctx, a.Backend, a.environment.Name, release)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *audit) faults(ctx context.Context) ([]history.HistoryFault, error) {
 		fault, err := a.fault(ctx, *r)
 		if err == nil && fault != nil {
 			if err = a.look(ctx); err == nil {
-				err = a.placeInHistory(ctx, a.model, r.claims)
+				err = placeInHistory(ctx, a.Backend, a.model, r.claims)
 			}
 			if err == nil {
 				fault, err = a.fault(ctx, *r)
@@ -176,7 +176,7 @@ func (a *audit) look(ctx context.Context) error {
 			a.underWay[i.Release] = true
 		}
 	}
-	for _, e := range a.Config.Environments.List {
+	for _, e := range a.Environments.List {
 		for event, err := range a.Catalog.History(ctx, history.HistoryQuery{Environment: e.Name, Model: a.model}) {
 			if err != nil {
 				return err
@@ -268,7 +268,7 @@ func (a *audit) summaryFault(ctx context.Context, r audited, c evidence.Claim) (
 		return "", nil
 	}
 	hash := v.Promotion.HistoryHead.SHA256()
-	signed, err := a.eventNumber(ctx, "", hash)
+	signed, err := eventNumber(ctx, a.Backend, "", hash)
 	if err != nil {
 		return "", err
 	}

@@ -14,75 +14,75 @@ import (
 // HistoryFaults compares the history with every head, with every tagged release of an
 // environment and its evidence, with the catalog's list of evidence, and with restriction lists and
 // trust bundles.
-func (s *Service) HistoryFaults(ctx context.Context) ([]history.HistoryFault, error) {
-	faults, err := s.compare(ctx, s.everMoved, s.faultsOf)
+func HistoryFaults(ctx context.Context, s *Backend) ([]history.HistoryFault, error) {
+	faults, err := compare(ctx, s, everMoved, faultsOf)
 	if err != nil {
 		return nil, err
 	}
-	more, err := s.documentFaults(ctx)
+	more, err := documentFaults(ctx, s)
 	return append(faults, more...), err
 }
 
 // HeadFaults is HistoryFaults without evidence other than the summaries of heads, and without
 // restriction lists and trust bundles that are not the newest. It costs a few reads per model and one
 // read of the history.
-func (s *Service) HeadFaults(ctx context.Context) ([]history.HistoryFault, error) {
-	faults, err := s.compare(ctx, s.withHeads, s.headFaultsOf)
+func HeadFaults(ctx context.Context, s *Backend) ([]history.HistoryFault, error) {
+	faults, err := compare(ctx, s, withHeads, headFaultsOf)
 	if err != nil {
 		return nil, err
 	}
-	more, err := s.inForceFaults(ctx)
+	more, err := inForceFaults(ctx, s)
 	return append(faults, more...), err
 }
 
-func (s *Service) compare(
-	ctx context.Context,
-	list func(context.Context) ([]modelPlace, error),
-	faultsOf func(context.Context, modelPlace) ([]history.HistoryFault, error),
+func compare(
+	ctx context.Context, s *Backend,
+	list func(context.Context, *Backend) ([]modelPlace, error),
+	faultsOf func(context.Context, *Backend, modelPlace) ([]history.HistoryFault, error),
 ) ([]history.HistoryFault, error) {
-	places, err := list(ctx)
+	places, err := list(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	var faults []history.HistoryFault
 	for _, p := range places {
-		found, err := faultsOf(ctx, p)
+		found, err := faultsOf(ctx, s, p)
 		if err != nil {
 			return nil, err
 		}
 		faults = append(faults, found...)
 	}
-	misplaced, err := s.recordFaults(ctx, "")
+	misplaced, err := recordFaults(ctx, s, "")
 	return append(faults, misplaced...), err
 }
 
 // AcceptHistory records that a person accepts the faults of a model in an environment.
 // Promotions then continue from the current head. It rebuilds the catalog's list of evidence
 // from the history.
-func (s *Service) AcceptHistory(ctx context.Context, environment, model, reason string) error {
+func AcceptHistory(ctx context.Context, s *Backend, environment, model, reason string) error {
 	if _, err := s.find(environment); err != nil {
 		return err
 	}
 	if err := checkReason("history accept", "it stays in the history", reason); err != nil {
 		return err
 	}
-	if err := decided(func() error { return s.accept(ctx, modelPlace{environment, model}, reason) }); err != nil {
+	if err := decided(func() error { return accept(ctx, s, modelPlace{environment, model}, reason) }); err != nil {
 		return err
 	}
 	return s.Records.Reindex(ctx, model)
 }
 
 // accept records an acceptance.
-func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error {
+func accept(ctx context.Context, s *Backend, p modelPlace, reason string) error {
 	standing, err := s.Catalog.ModelState(ctx, p.environment, p.model)
 	if err != nil {
 		return err
 	}
-	faults, err := s.faultsOf(ctx, p)
+	faults, err := faultsOf(ctx, s, p)
 	if err != nil {
 		return err
 	}
-	records, err := s.recordFaults(ctx, p.model)
+	records, err := recordFaults(ctx, s, p.model)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ type modelPlace struct{ environment, model string }
 
 // withHeads lists the places that have a head, and every protected environment for each model
 // that has a head anywhere. The head of such an environment may be missing.
-func (s *Service) withHeads(ctx context.Context) ([]modelPlace, error) {
+func withHeads(ctx context.Context, s *Backend) ([]modelPlace, error) {
 	heads, err := s.Catalog.Heads(ctx, "", "")
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Service) withHeads(ctx context.Context) ([]modelPlace, error) {
 		places = append(places, modelPlace{h.Environment, h.Model})
 	}
 	for _, h := range heads {
-		for _, e := range s.Config.Environments.List {
+		for _, e := range s.Environments.List {
 			if e.Protected() {
 				places = append(places, modelPlace{e.Name, h.Model})
 			}
@@ -124,8 +124,8 @@ func (s *Service) withHeads(ctx context.Context) ([]modelPlace, error) {
 }
 
 // everMoved is withHeads plus the places that had a head according to the history.
-func (s *Service) everMoved(ctx context.Context) ([]modelPlace, error) {
-	places, err := s.withHeads(ctx)
+func everMoved(ctx context.Context, s *Backend) ([]modelPlace, error) {
+	places, err := withHeads(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -152,15 +152,15 @@ func unique[T comparable](all []T) []T {
 
 // faultsOf compares the history with a head and all content of its environment. If the tags are
 // on another registry, evidence may also be about a release of the environment before.
-func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
-	return s.faults(ctx, p, func(a *audit) error {
+func faultsOf(ctx context.Context, s *Backend, p modelPlace) ([]history.HistoryFault, error) {
+	return faults(ctx, s, p, func(a *audit) error {
 		if err := a.addTagged(ctx); err != nil {
 			return err
 		}
 		if err := a.readEvidence(ctx); err != nil || !a.environment.Protected() {
 			return err
 		}
-		from, err := s.tagged(ctx, a.environment.From, p.model)
+		from, err := tagged(ctx, s, a.environment.From, p.model)
 		for _, r := range from {
 			a.add(r.Release, "")
 		}
@@ -169,8 +169,8 @@ func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]history.History
 }
 
 // headFaultsOf compares the history with a head, its summaries and its tags.
-func (s *Service) headFaultsOf(ctx context.Context, p modelPlace) ([]history.HistoryFault, error) {
-	return s.faults(ctx, p, func(a *audit) error {
+func headFaultsOf(ctx context.Context, s *Backend, p modelPlace) ([]history.HistoryFault, error) {
+	return faults(ctx, s, p, func(a *audit) error {
 		if !a.environment.Protected() {
 			return nil
 		}
@@ -186,8 +186,8 @@ func (s *Service) headFaultsOf(ctx context.Context, p modelPlace) ([]history.His
 }
 
 // faults compares the history with a head and with what gather adds.
-func (s *Service) faults(
-	ctx context.Context,
+func faults(
+	ctx context.Context, s *Backend,
 	p modelPlace,
 	gather func(*audit) error,
 ) ([]history.HistoryFault, error) {
@@ -195,7 +195,7 @@ func (s *Service) faults(
 	if err != nil {
 		return nil, err
 	}
-	fault, err := s.headFault(ctx, standing)
+	fault, err := headFault(ctx, s, standing)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (s *Service) faults(
 	if err != nil { // the catalog has the head, but the configuration no longer has the environment
 		return faults, nil //nolint:nilerr // its content cannot be read
 	}
-	a := s.audit(e, standing)
+	a := newAudit(s, e, standing)
 	if err := gather(a); err != nil {
 		return nil, err
 	}
@@ -215,21 +215,21 @@ func (s *Service) faults(
 	if err != nil {
 		return nil, err
 	}
-	lost, err := s.adverseFaults(ctx, p)
+	lost, err := adverseFaults(ctx, s, p)
 	return slices.Concat(faults, found, lost), err
 }
 
 // headFault compares the history with a head.
-func (s *Service) headFault(ctx context.Context, standing history.ModelState) (*history.HistoryFault, error) {
+func headFault(ctx context.Context, s *Backend, standing history.ModelState) (*history.HistoryFault, error) {
 	return standing.CheckHead(s.Catalog.History(ctx, history.HistoryQuery{
 		Environment: standing.Environment, Model: standing.Model, Before: standing.Seq + 1, Descending: true}))
 }
 
 // tagged lists the tagged releases of an environment.
-func (s *Service) tagged(ctx context.Context, environment, model string) ([]storage.TaggedRelease, error) {
+func tagged(ctx context.Context, s *Backend, environment, model string) ([]storage.TaggedRelease, error) {
 	var releases []storage.TaggedRelease
 	for after := ""; ; {
-		page, err := s.Releases(ctx, environment, model, after, storage.MaxPage)
+		page, err := Releases(ctx, s, environment, model, after, storage.MaxPage)
 		if err != nil {
 			return nil, err
 		}
@@ -243,8 +243,8 @@ func (s *Service) tagged(ctx context.Context, environment, model string) ([]stor
 // unexplained refuses a promotion if the history does not explain one of these: the head or
 // tags of the destination, the evidence about the release or that head, or the catalog's order
 // of evidence about the release.
-func (s *Service) unexplained(ctx context.Context, m move, here, there []evidence.Claim) error {
-	fault, err := s.headFault(ctx, m.basis.ModelState)
+func unexplained(ctx context.Context, s *Backend, m move, here, there []evidence.Claim) error {
+	fault, err := headFault(ctx, s, m.basis.ModelState)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (s *Service) unexplained(ctx context.Context, m move, here, there []evidenc
 	if fault != nil {
 		faults = append(faults, fault.Err())
 	}
-	a := s.audit(m.to, m.basis.ModelState)
+	a := newAudit(s, m.to, m.basis.ModelState)
 	a.promoting = true
 	if m.basis.Head.Release != m.release.Digest {
 		err = a.readSummaries(ctx)
@@ -265,5 +265,5 @@ func (s *Service) unexplained(ctx context.Context, m move, here, there []evidenc
 	for _, f := range found {
 		faults = append(faults, f.Err())
 	}
-	return errors.Join(append(faults, err, s.misplaced(ctx, m, slices.Concat(here, there)))...)
+	return errors.Join(append(faults, err, misplaced(ctx, s, m, slices.Concat(here, there)))...)
 }

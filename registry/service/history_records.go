@@ -14,7 +14,7 @@ import (
 // recordFaults compares the catalog's list of evidence with the history, for one model or for
 // all. The order in the list decides which report wins. It returns one fault per model and
 // environment.
-func (s *Service) recordFaults(ctx context.Context, model string) ([]history.HistoryFault, error) {
+func recordFaults(ctx context.Context, s *Backend, model string) ([]history.HistoryFault, error) {
 	first := make(map[string]history.NamedFirst)
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: model}) {
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *Service) recordFaults(ctx context.Context, model string) ([]history.His
 
 // misplaced refuses a promotion for which the catalog's order of evidence differs from the
 // history up to its basis.
-func (s *Service) misplaced(ctx context.Context, m move, claims []evidence.Claim) error {
+func misplaced(ctx context.Context, s *Backend, m move, claims []evidence.Claim) error {
 	all := make(history.NamedFirst)
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: m.release.Model, Before: m.basis.Seq + 1}) {
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // SetHold stops promotions from moving a head. A head that is already held gets the new reason;
 // the history keeps both reasons.
-func (s *Service) SetHold(ctx context.Context, environment, model, reason string) error {
+func SetHold(ctx context.Context, s *Backend, environment, model, reason string) error {
 	e, err := s.find(environment)
 	if err != nil {
 		return err
@@ -32,14 +32,14 @@ func (s *Service) SetHold(ctx context.Context, environment, model, reason string
 		if standing.Head.Release == "" {
 			return registry.Errorf(registry.CodeNotFound, "%s has no head in %s", model, environment)
 		}
-		return s.hold(ctx, standing, history.EventHoldSet, reason, reason)
+		return hold(ctx, s, standing, history.EventHoldSet, reason, reason)
 	})
 }
 
 // ReleaseHold lets promotions move a held head again. It fails if another request replaced the
 // hold meanwhile, or before it the one that the caller saw.
-func (s *Service) ReleaseHold(ctx context.Context, req api.HoldRelease) error {
-	head, err := s.existingHead(ctx, req.Environment, req.Model)
+func ReleaseHold(ctx context.Context, s *Backend, req api.HoldRelease) error {
+	head, err := existingHead(ctx, s, req.Environment, req.Model)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *Service) ReleaseHold(ctx context.Context, req api.HoldRelease) error {
 		if standing.Head.Release != head.Release || standing.Head.Hold != head.Hold {
 			return elsewhere(head, standing.Head)
 		}
-		return s.hold(ctx, standing, history.EventHoldRelease, "", req.Reason)
+		return hold(ctx, s, standing, history.EventHoldRelease, "", req.Reason)
 	})
 }
 
@@ -77,8 +77,8 @@ func checkReason(verb, why, reason string) error {
 }
 
 // hold sets or clears the hold of a head.
-func (s *Service) hold(
-	ctx context.Context,
+func hold(
+	ctx context.Context, s *Backend,
 	standing history.ModelState,
 	kind history.EventKind,
 	hold, reason string,

@@ -9,14 +9,14 @@ import (
 )
 
 // Release reads a release of an environment.
-func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest string) (artifact.Release, error) {
+func Release(ctx context.Context, s *Backend, environment, model, tagOrDigest string) (artifact.Release, error) {
 	e, err := s.find(environment)
 	if err != nil {
 		return artifact.Release{}, err
 	}
 	if tagOrDigest == "" ||
 		e.External() && tagOrDigest == artifact.HeadTag { // the mirror follows the head: read the head itself
-		head, err := s.existingHead(ctx, environment, model)
+		head, err := existingHead(ctx, s, environment, model)
 		if err != nil {
 			return artifact.Release{}, err
 		}
@@ -39,21 +39,21 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 }
 
 // Claims lists the evidence for a release in its environment.
-func (s *Service) Claims(
-	ctx context.Context,
+func Claims(
+	ctx context.Context, s *Backend,
 	environment string,
 	r artifact.Release,
 ) ([]evidence.Claim, evidence.IgnoredEvidence, error) {
 	if _, err := s.find(environment); err != nil {
 		return nil, evidence.IgnoredEvidence{}, err
 	}
-	found, err := s.evidence(ctx, registry.Repository(environment, r.Model), s.resource(environment, r.Model), r)
+	found, err := readEvidence(ctx, s, registry.Repository(environment, r.Model), s.resource(environment, r.Model), r)
 	return found.claims, found.ignored, err
 }
 
 // Engine reads one engine of an environment.
-func (s *Service) Engine(ctx context.Context, environment, model string, d registry.Digest) (artifact.Engine, error) {
-	repository, err := s.repository(environment, model, d)
+func Engine(ctx context.Context, s *Backend, environment, model string, d registry.Digest) (artifact.Engine, error) {
+	repository, err := repository(s, environment, model, d)
 	if err != nil {
 		return artifact.Engine{}, err
 	}
@@ -61,8 +61,8 @@ func (s *Service) Engine(ctx context.Context, environment, model string, d regis
 }
 
 // Bundle reads one piece of evidence of an environment.
-func (s *Service) Bundle(ctx context.Context, environment, model string, d registry.Digest) (evidence.Bundle, error) {
-	repository, err := s.repository(environment, model, d)
+func Bundle(ctx context.Context, s *Backend, environment, model string, d registry.Digest) (evidence.Bundle, error) {
+	repository, err := repository(s, environment, model, d)
 	if err != nil {
 		return evidence.Bundle{}, err
 	}
@@ -70,7 +70,7 @@ func (s *Service) Bundle(ctx context.Context, environment, model string, d regis
 }
 
 // repository returns the repository of a model's content, in which d is looked up.
-func (s *Service) repository(environment, model string, d registry.Digest) (string, error) {
+func repository(s *Backend, environment, model string, d registry.Digest) (string, error) {
 	if _, err := s.find(environment); err != nil {
 		return "", err
 	}

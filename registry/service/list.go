@@ -12,8 +12,8 @@ import (
 )
 
 // Models lists models with their heads.
-func (s *Service) Models(
-	ctx context.Context,
+func Models(
+	ctx context.Context, s *Backend,
 	environment, after string,
 	limit int,
 ) (storage.Page[history.ModelHeads], error) {
@@ -28,7 +28,7 @@ func (s *Service) Models(
 	if err != nil {
 		return page, err
 	}
-	if err := s.markSkipped(ctx, heads); err != nil {
+	if err := markSkipped(ctx, s, heads); err != nil {
 		return page, err
 	}
 	for _, h := range heads {
@@ -42,8 +42,8 @@ func (s *Service) Models(
 }
 
 // Releases lists the releases of a model in an environment.
-func (s *Service) Releases(
-	ctx context.Context,
+func Releases(
+	ctx context.Context, s *Backend,
 	environment, model, after string,
 	limit int,
 ) (storage.Page[storage.TaggedRelease], error) {
@@ -55,7 +55,7 @@ func (s *Service) Releases(
 	limit = storage.PageLimit(limit)
 	var tags []storage.Tagged
 	if e.External() {
-		tags, err = s.everHead(ctx, environment, model, after)
+		tags, err = everHead(ctx, s, environment, model, after)
 	} else { // one more for the mirror of the head, and one to see whether more follow
 		tags, err = s.Listing.TagPage(ctx, registry.Repository(environment, model), artifact.ReleaseType, after, limit+2)
 	}
@@ -72,7 +72,7 @@ func (s *Service) Releases(
 
 // everHead lists the releases that were ever the head of an environment whose content is on
 // another registry. Anyone may write tags there, so only the history is reliable.
-func (s *Service) everHead(ctx context.Context, environment, model, after string) ([]storage.Tagged, error) {
+func everHead(ctx context.Context, s *Backend, environment, model, after string) ([]storage.Tagged, error) {
 	found := make(map[string]registry.Digest)
 	for _, kind := range []history.EventKind{history.EventPublish, history.EventPromote} {
 		query := history.HistoryQuery{Environment: environment, Model: model, Kind: kind}

@@ -34,24 +34,24 @@ const mirrorRounds = 5
 
 // announce records an intent before a change in an environment with mirrored tags. Promotions
 // always record one, before they copy anything.
-func (s *Service) announce(ctx context.Context, e policy.Environment, i history.Intent) error {
+func announce(ctx context.Context, s *Backend, e policy.Environment, i history.Intent) error {
 	if !e.External() {
 		return nil
 	}
 	return s.Intents.Begin(ctx, i)
 }
 
-// move applies a change that moves the head of an environment, with its tags. Tags in the
+// moveHead applies a change that moves the head of an environment, with its tags. Tags in the
 // catalog are part of the transaction. Tags in another registry are written after it, and the
 // intent stays until they are written.
-func (s *Service) move(ctx context.Context, e policy.Environment, change storage.Change) error {
+func moveHead(ctx context.Context, s *Backend, e policy.Environment, change storage.Change) error {
 	if e.External() {
 		change.Tags, change.EndIntent = nil, false
 	}
 	if err := s.apply(ctx, change); err != nil || !e.External() {
 		return err
 	}
-	if err := s.mirror(ctx, e, change.Event.Model); err != nil {
+	if err := mirror(ctx, s, e, change.Event.Model); err != nil {
 		return unmirrored{err}
 	}
 	return nil
@@ -63,23 +63,23 @@ type unmirrored struct{ error }
 func (u unmirrored) Unwrap() error { return u.error }
 
 // giveUp ends the intent of a failed change, unless only writing its mirror failed.
-func (s *Service) giveUp(ctx context.Context, e policy.Environment, i history.Intent, failed error) error {
+func giveUp(ctx context.Context, s *Backend, e policy.Environment, i history.Intent, failed error) error {
 	if made := (unmirrored{}); failed == nil || errors.As(failed, &made) {
 		return failed
 	}
-	return errors.Join(failed, s.forget(ctx, e, i))
+	return errors.Join(failed, forget(ctx, s, e, i))
 }
 
 // forget ends the intent of a change that was not applied. If another run moved the head to the
 // same release, it writes the mirror, which also ends the intent. Otherwise the intent would
 // say that the mirror is outdated. It does not end the intent of another run.
-func (s *Service) forget(ctx context.Context, e policy.Environment, i history.Intent) error {
-	pending, _, left, err := s.unfinished(ctx, e, i.Model)
+func forget(ctx context.Context, s *Backend, e policy.Environment, i history.Intent) error {
+	pending, _, left, err := unfinished(ctx, s, e, i.Model)
 	switch {
 	case err != nil:
 		return err
 	case left:
-		return s.mirror(ctx, e, i.Model)
+		return mirror(ctx, s, e, i.Model)
 	case pending.Release == "" || pending.Release != i.Release || pending.From != i.From:
 		return nil
 	}
@@ -88,8 +88,8 @@ func (s *Service) forget(ctx context.Context, e policy.Environment, i history.In
 
 // unfinished returns the intent of a run that has not ended, and the head. It reports whether
 // that run moved the head but did not write its mirror yet.
-func (s *Service) unfinished(
-	ctx context.Context,
+func unfinished(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	model string,
 ) (i history.Intent, head history.Head, left bool, err error) {
@@ -109,18 +109,18 @@ func (s *Service) unfinished(
 }
 
 // settle finishes an earlier run: it writes the mirror of a head that has moved.
-func (s *Service) settle(ctx context.Context, e policy.Environment, model string) error {
-	_, _, left, err := s.unfinished(ctx, e, model)
+func settle(ctx context.Context, s *Backend, e policy.Environment, model string) error {
+	_, _, left, err := unfinished(ctx, s, e, model)
 	if err != nil || !left {
 		return err
 	}
-	return s.mirror(ctx, e, model)
+	return mirror(ctx, s, e, model)
 }
 
 // mirror writes the tags of the head, reads them again, and ends the intent. It reads the head
 // again after writing, so that a concurrent move is not lost. If another run wrote other tags
 // meanwhile, it writes again.
-func (s *Service) mirror(ctx context.Context, e policy.Environment, model string) error {
+func mirror(ctx context.Context, s *Backend, e policy.Environment, model string) error {
 	err := registry.Errorf(registry.CodeConflict,
 		"%s in %s moved again each time its tags on %s were written: try again", model, e.Name, e.Registry)
 	for range mirrorRounds {
@@ -128,7 +128,7 @@ func (s *Service) mirror(ctx context.Context, e policy.Environment, model string
 		if failed != nil {
 			return failed
 		}
-		written := s.mirrorHead(ctx, e, head)
+		written := mirrorHead(ctx, s, e, head)
 		if written != nil && !registry.HasCode(written, registry.CodeConflict) {
 			return behind(e, head, written)
 		}
@@ -155,14 +155,14 @@ func behind(e policy.Environment, head history.Head, err error) error {
 	)
 }
 
-func (s *Service) mirrorHead(ctx context.Context, e policy.Environment, head history.Head) error {
-	r, err := s.Release(ctx, e.Name, head.Model, string(head.Release))
+func mirrorHead(ctx context.Context, s *Backend, e policy.Environment, head history.Head) error {
+	r, err := Release(ctx, s, e.Name, head.Model, string(head.Release))
 	if err != nil {
 		return err
 	}
 	tags := r.Tags()
 	for _, tag := range mirrorOrder(tags) {
-		if err := s.mirrorTag(ctx, e, head.Model, tag, tags[tag]); err != nil {
+		if err := mirrorTag(ctx, s, e, head.Model, tag, tags[tag]); err != nil {
 			return err
 		}
 	}
@@ -177,14 +177,14 @@ func mirrorOrder(tags map[string]registry.Digest) []string {
 }
 
 // mirrorTag sets one tag and reads it again. It does not write a tag that is already correct.
-func (s *Service) mirrorTag(
-	ctx context.Context,
+func mirrorTag(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	model, tag string,
 	want registry.Digest,
 ) error {
 	repository := registry.Repository(e.Name, model)
-	have, err := s.mirrored(ctx, repository, tag)
+	have, err := mirrored(ctx, s, repository, tag)
 	if err != nil || have == want {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *Service) mirrorTag(
 	if err := s.Mirror.SetTag(ctx, repository, tag, want); err != nil {
 		return err
 	}
-	if have, err = s.mirrored(ctx, repository, tag); err == nil && have != want {
+	if have, err = mirrored(ctx, s, repository, tag); err == nil && have != want {
 		return registry.Errorf(registry.CodeConflict,
 			"tag %s of %s on %s was set to %s but names %q: another client writes it", tag, repository, e.Registry, want, have)
 	}
@@ -203,7 +203,7 @@ func (s *Service) mirrorTag(
 }
 
 // mirrored returns the digest that a tag names, or "" if the tag does not exist.
-func (s *Service) mirrored(ctx context.Context, repository, tag string) (registry.Digest, error) {
+func mirrored(ctx context.Context, s *Backend, repository, tag string) (registry.Digest, error) {
 	d, err := s.Mirror.Tag(ctx, repository, tag)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return "", nil
@@ -219,7 +219,7 @@ func immutable(e policy.Environment, tag string) bool {
 // tagsTaken refuses a version that the history knows with another digest, or one of whose tags
 // names another digest in the other registry. Nothing prevents other clients from moving or
 // deleting tags there.
-func (s *Service) tagsTaken(ctx context.Context, m move) error {
+func tagsTaken(ctx context.Context, s *Backend, m move) error {
 	events, err := s.History(ctx,
 		history.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: history.EventPromote})
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *Service) tagsTaken(ctx context.Context, m move) error {
 	}
 	tags := m.release.Tags()
 	for _, tag := range mirrorOrder(tags) {
-		have, err := s.mirrored(ctx, m.destination(), tag)
+		have, err := mirrored(ctx, s, m.destination(), tag)
 		switch {
 		case err != nil:
 			return err

@@ -14,7 +14,7 @@ import (
 )
 
 // nodeTypes reads all registered node types.
-func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[artifact.Node], error) {
+func nodeTypes(ctx context.Context, s *Backend) ([]registry.Named[artifact.Node], error) {
 	if s.NodeTypes == nil {
 		return nil, nil
 	}
@@ -29,11 +29,11 @@ func (s *Service) nodeTypes(ctx context.Context) ([]registry.Named[artifact.Node
 }
 
 // tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.
-func (s *Service) tellNodes(ctx context.Context, m move, p *api.Promotion) {
+func tellNodes(ctx context.Context, s *Backend, m move, p *api.Promotion) {
 	if m.standing == nil {
 		return
 	}
-	all, err := s.nodeTypes(ctx)
+	all, err := nodeTypes(ctx, s)
 	if err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the node types cannot be read, so what they get is unknown: %v", err))
 		return
@@ -44,8 +44,8 @@ func (s *Service) tellNodes(ctx context.Context, m move, p *api.Promotion) {
 }
 
 // knownNodeTypes reads all node types, and their digest. Without a table they are unknown.
-func (s *Service) knownNodeTypes(ctx context.Context) (policy.KnownNodeTypes, registry.Digest, error) {
-	all, err := s.nodeTypes(ctx)
+func knownNodeTypes(ctx context.Context, s *Backend) (policy.KnownNodeTypes, registry.Digest, error) {
+	all, err := nodeTypes(ctx, s)
 	if err != nil || s.NodeTypes == nil {
 		return policy.KnownNodeTypes{}, "", err
 	}
@@ -56,11 +56,11 @@ func (s *Service) knownNodeTypes(ctx context.Context) (policy.KnownNodeTypes, re
 
 // sameNodeTypes checks that the node types are those on which a decision rests, if it rests on any. The
 // catalog compares those that are stored once more when it applies the change.
-func (s *Service) sameNodeTypes(ctx context.Context, g history.DecisionBasis) error {
+func sameNodeTypes(ctx context.Context, s *Backend, g history.DecisionBasis) error {
 	if g.OnNodeTypes == "" {
 		return nil
 	}
-	now, _, err := s.knownNodeTypes(ctx)
+	now, _, err := knownNodeTypes(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type preview struct {
 
 // Preview decides about a promotion without reading all bytes of the release.
 func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
-	from, to, err := m.Config.Environments.Edge(req.From, req.To)
+	from, to, err := m.backend.Environments.Edge(req.From, req.To)
 	if err != nil {
 		return api.Promotion{}, err
 	}
@@ -45,9 +45,9 @@ func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.
 	if err != nil {
 		return api.Promotion{}, err
 	}
-	now := m.Now()
+	now := m.backend.Now()
 	if known, ok := m.previews.Get(q); ok && known.events == events && now.Before(known.until) &&
-		m.sameNodeTypes(ctx, known.basis) == nil {
+		sameNodeTypes(ctx, m.backend, known.basis) == nil {
 		return known.promotion, known.err
 	}
 	p, basis, err := m.decidePreview(ctx, req)
@@ -65,7 +65,7 @@ func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.
 // PreviewRollback decides about a rollback without reading the bytes of the release.
 func (m *Remembering) PreviewRollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
 	req.DryRun, req.Replaces, req.Reason = true, nil, "preview" // a reason is required, and this one is stored nowhere
-	return m.retreat(ctx, retreat{RollbackRequest: req, preview: true})
+	return goBack(ctx, m.backend, retreat{RollbackRequest: req, preview: true})
 }
 
 // lastEvents are the events from which a preview is another one. They are read before it is decided,
@@ -82,12 +82,12 @@ func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]re
 
 func (m *Remembering) decidePreview(ctx context.Context, req api.PromoteRequest) (api.Promotion, history.DecisionBasis, error) {
 	req.DryRun, req.BreakGlass, req.Downgrade, req.Replaces = true, false, false, nil
-	planned, err := m.plan(ctx, req)
+	planned, err := plan(ctx, m.backend, req)
 	if err != nil {
 		return api.Promotion{}, history.DecisionBasis{}, err
 	}
 	planned.rehashed = true // a promotion reads all bytes, and this is none
-	err = m.decide(ctx, &planned)
+	err = decide(ctx, m.backend, &planned)
 	return planned.promotion(), planned.basis, err
 }
 

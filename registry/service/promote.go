@@ -95,47 +95,47 @@ func (m move) promotion() api.Promotion {
 // with tags and history, and only if the state that the decision rests on is unchanged.
 // Otherwise Promote decides again and copies only what is new. Tags in another registry are
 // written after the head moved; if that fails, the next promotion finishes it.
-func (s *Service) Promote(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
-	m, err := s.plan(ctx, req)
+func Promote(ctx context.Context, s *Backend, req api.PromoteRequest) (api.Promotion, error) {
+	m, err := plan(ctx, s, req)
 	if err != nil {
 		return api.Promotion{}, err
 	}
 	if !req.DryRun {
-		if err := s.mend(ctx, m); err != nil {
+		if err := mend(ctx, s, m); err != nil {
 			return m.promotion(), err
 		}
 	}
 	err = decided(func() error {
-		if err := s.decide(ctx, &m); err != nil {
-			return s.withdraw(ctx, m, err)
+		if err := decide(ctx, s, &m); err != nil {
+			return withdraw(ctx, s, m, err)
 		}
 		if m.already || req.DryRun {
-			return s.finish(ctx, m)
+			return finish(ctx, s, m)
 		}
-		return s.carryOut(ctx, &m)
+		return carryOut(ctx, s, &m)
 	})
 	if history.BasisOutdated(err) {
-		err = errors.Join(err, s.abandon(ctx, m))
+		err = errors.Join(err, abandon(ctx, s, m))
 	}
 	p := m.promotion()
-	s.tellNodes(ctx, m, &p)
+	tellNodes(ctx, s, m, &p)
 	return p, err
 }
 
 // mend restores what other registries lost or never got: tags of the head, and evidence about
 // the release in lists of referrers.
-func (s *Service) mend(ctx context.Context, m move) error {
-	if err := s.settle(ctx, m.to, m.release.Model); err != nil {
+func mend(ctx context.Context, s *Backend, m move) error {
+	if err := settle(ctx, s, m.to, m.release.Model); err != nil {
 		return err
 	}
-	if err := s.relist(ctx, m.from, m.release); err != nil {
+	if err := relist(ctx, s, m.from, m.release); err != nil {
 		return err
 	}
-	return s.relist(ctx, m.to, m.release)
+	return relist(ctx, s, m.to, m.release)
 }
 
-func (s *Service) plan(ctx context.Context, req api.PromoteRequest) (move, error) {
-	from, to, err := s.Config.Environments.Edge(req.From, req.To)
+func plan(ctx context.Context, s *Backend, req api.PromoteRequest) (move, error) {
+	from, to, err := s.Environments.Edge(req.From, req.To)
 	if err == nil {
 		err = checkPromotionReason(req.Reason)
 	}
@@ -143,7 +143,7 @@ func (s *Service) plan(ctx context.Context, req api.PromoteRequest) (move, error
 		return move{}, err
 	}
 	m := move{from: from, to: to, dryRun: req.DryRun, breaks: req.BreakGlass, lowers: req.Downgrade, seen: req.Replaces, reason: req.Reason}
-	if m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref); err == nil {
+	if m.release, err = Release(ctx, s, from.Name, req.Model, req.Ref); err == nil {
 		err = m.release.CheckWhole()
 	}
 	return m, err
@@ -153,9 +153,9 @@ func (s *Service) plan(ctx context.Context, req api.PromoteRequest) (move, error
 // promotion, so that all can be printed: changed bytes, missing evidence, unmet requirements, a
 // hold, a version that is taken. If the head is already at the release, with a summary that
 // allows it, judge checks whether it may stay. A lost summary is created again.
-func (s *Service) decide(ctx context.Context, m *move) error {
+func decide(ctx context.Context, s *Backend, m *move) error {
 	var err error
-	if m.basis, err = s.basis(ctx, m.to.Name, m.release); err != nil {
+	if m.basis, err = basis(ctx, s, m.to.Name, m.release); err != nil {
 		return err
 	}
 	if m.basis.Head.Release != m.release.Digest {
@@ -163,18 +163,18 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 			return err
 		}
 	}
-	restrictions, err := s.restrictions(ctx, m.to.Name)
+	restrictions, err := restrictionsIn(ctx, s, m.to.Name)
 	if err != nil {
 		return err
 	}
 	resource := s.resource(m.to.Name, m.release.Model)
-	here, err := s.evidence(ctx, m.source(), resource, m.release)
+	here, err := readEvidence(ctx, s, m.source(), resource, m.release)
 	if err != nil {
-		return errors.Join(s.rehash(ctx, m), err)
+		return errors.Join(rehash(ctx, s, m), err)
 	}
-	there, err := s.evidence(ctx, m.destination(), resource, m.release)
+	there, err := readEvidence(ctx, s, m.destination(), resource, m.release)
 	if err != nil {
-		return errors.Join(s.rehash(ctx, m), err)
+		return errors.Join(rehash(ctx, s, m), err)
 	}
 	all := union(here.claims, there.claims)
 	m.standing = func(e artifact.Engine) []policy.Requirement {
@@ -182,42 +182,42 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	}
 	_, _, summarized := policy.FindVSA(there.claims, m.release, resource)
 	if m.already = summarized && m.basis.Head.Release == m.release.Digest; m.already {
-		if again, err := s.bring(ctx, m, here); again || err != nil {
-			return errors.Join(err, s.decide(ctx, m))
+		if again, err := bring(ctx, s, m, here); again || err != nil {
+			return errors.Join(err, decide(ctx, s, m))
 		}
 		m.decision = policy.CheckStanding(resource, m.release, all, restrictions)
 		m.decision.IgnoreAll(here.ignored)
 		return mayStay(*m)
 	}
-	comparison, err := s.replacing(ctx, *m, all)
+	comparison, err := replacing(ctx, s, *m, all)
 	if err != nil {
-		return errors.Join(s.rehash(ctx, m), err)
+		return errors.Join(rehash(ctx, s, m), err)
 	}
 	policy := m.to.Policy()
-	if policy.Promotion, err = s.context(ctx, *m); err != nil {
-		return errors.Join(s.rehash(ctx, m), err)
+	if policy.Promotion, err = promotionContext(ctx, s, *m); err != nil {
+		return errors.Join(rehash(ctx, s, m), err)
 	}
 	policy.Promotion.Comparison, policy.Promotion.Restrictions = comparison, restrictions
 	if policy.NeedsNodeTypes(m.release) {
-		if policy.Promotion.NodeTypes, m.basis.OnNodeTypes, err = s.knownNodeTypes(ctx); err != nil {
-			return errors.Join(s.rehash(ctx, m), err)
+		if policy.Promotion.NodeTypes, m.basis.OnNodeTypes, err = knownNodeTypes(ctx, s); err != nil {
+			return errors.Join(rehash(ctx, s, m), err)
 		}
 	}
 	m.weigh(policy, here, all)
 	m.basis.From, m.basis.Until = policy.Promotion.Now, m.decision.Until
 	m.decision.IgnoreAll(here.ignored)
 	return errors.Join(
-		s.rehash(ctx, m),
+		rehash(ctx, s, m),
 		unmet(m.to.Name, m.decision),
-		s.missingEvidence(ctx, *m, history.HistoryQuery{Environment: m.from.Name}, here.present),
-		s.missingEvidence(ctx, *m, history.HistoryQuery{Environment: m.to.Name, Kind: history.EventAttach}, there.present),
-		s.unexplained(ctx, *m, here.claims, there.claims),
+		missingEvidence(ctx, s, *m, history.HistoryQuery{Environment: m.from.Name}, here.present),
+		missingEvidence(ctx, s, *m, history.HistoryQuery{Environment: m.to.Name, Kind: history.EventAttach}, there.present),
+		unexplained(ctx, s, *m, here.claims, there.claims),
 		held(m.basis.Head),
-		s.versionTaken(ctx, *m))
+		versionTaken(ctx, s, *m))
 }
 
-// context is what the policy has to know of the promotion, but for the comparison.
-func (s *Service) context(ctx context.Context, m move) (policy.PromotionContext, error) {
+// promotionContext is what the policy has to know of the promotion, but for the comparison.
+func promotionContext(ctx context.Context, s *Backend, m move) (policy.PromotionContext, error) {
 	newest, err := s.newestEvent(ctx)
 	c := policy.PromotionContext{
 		Environment: m.to.Name, Head: m.basis.Head.Release, Resource: s.resource(m.to.Name, m.release.Model),
@@ -225,10 +225,10 @@ func (s *Service) context(ctx context.Context, m move) (policy.PromotionContext,
 		HeadVersion: m.basis.Head.Version, Downgrade: m.lowers,
 	}
 	if err == nil {
-		c.Publishers, err = s.publishers(ctx, m.to, m.release)
+		c.Publishers, err = publishers(ctx, s, m.to, m.release)
 	}
 	if err == nil {
-		c.Left, err = s.leftBy(ctx, m.to.Name, m.release)
+		c.Left, err = leftBy(ctx, s, m.to.Name, m.release)
 	}
 	for _, kind := range []history.EventKind{history.EventPromote, history.EventRollback} {
 		if err != nil || !m.breaks {
@@ -245,7 +245,7 @@ func (s *Service) context(ctx context.Context, m move) (policy.PromotionContext,
 }
 
 // leftBy returns the number of the newest rollback that took an environment from a release to another; 0 if there is none.
-func (s *Service) leftBy(ctx context.Context, environment string, r artifact.Release) (int64, error) {
+func leftBy(ctx context.Context, s *Backend, environment string, r artifact.Release) (int64, error) {
 	q := history.HistoryQuery{Environment: environment, Model: r.Model, Kind: history.EventRollback, Descending: true}
 	for e, err := range s.Catalog.History(ctx, q) {
 		if err != nil {
@@ -259,20 +259,20 @@ func (s *Service) leftBy(ctx context.Context, environment string, r artifact.Rel
 }
 
 // rehash reads every byte of the release once.
-func (s *Service) rehash(ctx context.Context, m *move) error {
+func rehash(ctx context.Context, s *Backend, m *move) error {
 	if m.rehashed {
 		return nil
 	}
 	err := s.Content.Rehash(ctx, m.source(), m.release)
 	if err == nil && m.from.External() {
-		err = s.inspect(ctx, *m)
+		err = inspect(ctx, s, *m)
 	}
 	m.rehashed = err == nil
 	return err
 }
 
 // inspect looks at engines that come from another registry. Those that were pushed here were looked at then.
-func (s *Service) inspect(ctx context.Context, m move) error {
+func inspect(ctx context.Context, s *Backend, m move) error {
 	if s.Inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of engines of %s cannot be inspected here", m.from.Name)
 	}
@@ -282,7 +282,7 @@ func (s *Service) inspect(ctx context.Context, m move) error {
 // bring attaches evidence of the source to a release that is already the head: evidence that
 // did not come through the service, or that came while the destination was unreachable. It runs
 // once, and reports whether anything changed.
-func (s *Service) bring(ctx context.Context, m *move, here releaseEvidence) (bool, error) {
+func bring(ctx context.Context, s *Backend, m *move, here releaseEvidence) (bool, error) {
 	if m.dryRun || m.brought {
 		return false, nil
 	}
@@ -316,11 +316,11 @@ func (s *Service) bring(ctx context.Context, m *move, here releaseEvidence) (boo
 		return false, err
 	}
 	for _, c := range fresh {
-		keeps, err := s.keepFrom(ctx, m.source(), m.to.Name, m.release.Model, c)
+		keeps, err := keepFrom(ctx, s, m.source(), m.to.Name, m.release.Model, c)
 		if err != nil {
 			return true, err
 		}
-		err = s.record(ctx, m.to, keeps, history.Event{
+		err = record(ctx, s, m.to, keeps, history.Event{
 			Time: s.Now(), Kind: history.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
 			Release: m.release.Digest, Subject: c.Subject, PredicateType: c.Statement.PredicateType,
 			Evidence: []registry.Digest{c.Bundle}, Signer: c.Signer, Reason: c.Reason(),
@@ -329,7 +329,7 @@ func (s *Service) bring(ctx context.Context, m *move, here releaseEvidence) (boo
 			return true, err
 		}
 	}
-	return true, s.abandon(ctx, *m)
+	return true, abandon(ctx, s, *m)
 }
 
 // union adds to the source's evidence what was added at the destination since an earlier
@@ -346,7 +346,7 @@ func union(here, there []evidence.Claim) []evidence.Claim {
 
 // replacing compares the release with the one that it would replace, if a requirement asks for it. claims
 // are about the release.
-func (s *Service) replacing(ctx context.Context, m move, claims []evidence.Claim) (*policy.Comparison, error) {
+func replacing(ctx context.Context, s *Backend, m move, claims []evidence.Claim) (*policy.Comparison, error) {
 	head := m.basis.Head.Release
 	if !m.to.Policy().Compares() || head == "" || head == m.release.Digest || s.Compare == nil {
 		return nil, nil
@@ -360,7 +360,7 @@ func (s *Service) replacing(ctx context.Context, m move, claims []evidence.Claim
 	if err != nil {
 		return nil, err
 	}
-	before, err := s.evidence(ctx, m.destination(), s.resource(m.to.Name, was.Model), was)
+	before, err := readEvidence(ctx, s, m.destination(), s.resource(m.to.Name, was.Model), was)
 	found.Version = was.Tag()
 	found.CountCases(policy.CasesShown(m.release, claims), policy.CasesShown(was, before.claims))
 	return &found, err

@@ -98,9 +98,9 @@ func held(head history.Head) error {
 }
 
 // versionTaken refuses a version whose tag names another release in the destination.
-func (s *Service) versionTaken(ctx context.Context, m move) error {
+func versionTaken(ctx context.Context, s *Backend, m move) error {
 	if m.to.External() {
-		return s.tagsTaken(ctx, m)
+		return tagsTaken(ctx, s, m)
 	}
 	there, err := s.Content.Release(ctx, m.destination(), m.release.Tag())
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -122,8 +122,8 @@ func (m move) taken(other registry.Digest) error {
 // missingEvidence returns an error for evidence that the history names but that no longer
 // exists. With it, the policy might decide otherwise. It ignores events after the basis, since
 // that evidence may be newer than what was read.
-func (s *Service) missingEvidence(
-	ctx context.Context,
+func missingEvidence(
+	ctx context.Context, s *Backend,
 	m move,
 	q history.HistoryQuery,
 	present map[registry.Digest]bool,

@@ -15,13 +15,13 @@ import (
 // Publish moves the first environment's head to a release that was built there. If the head is
 // already there, Publish changes nothing, but finishes an interrupted publication whose tags
 // were not written.
-func (s *Service) Publish(ctx context.Context, p api.Publication) (history.Head, error) {
+func Publish(ctx context.Context, s *Backend, p api.Publication) (history.Head, error) {
 	if p.Release == "" { // for example an unset variable in CI; it would select the head
 		return history.Head{}, registry.Errorf(registry.CodeInvalid,
 			"publish %s: the release is empty: want its digest", p.Model)
 	}
-	environment := s.Config.Environments.First()
-	r, err := s.Release(ctx, environment.Name, p.Model, string(p.Release))
+	environment := s.Environments.First()
+	r, err := Release(ctx, s, environment.Name, p.Model, string(p.Release))
 	if err != nil {
 		return history.Head{}, err
 	}
@@ -30,10 +30,10 @@ func (s *Service) Publish(ctx context.Context, p api.Publication) (history.Head,
 	}
 	var head history.Head
 	err = decided(func() (err error) {
-		head, err = s.publish(ctx, environment, r)
+		head, err = publish(ctx, s, environment, r)
 		return err
 	})
-	return head, s.giveUp(ctx, environment, publication(environment, r), err)
+	return head, giveUp(ctx, s, environment, publication(environment, r), err)
 }
 
 // publication returns the intent of a publication.
@@ -42,19 +42,19 @@ func publication(e policy.Environment, r artifact.Release) history.Intent {
 }
 
 // publish moves the head from wherever it is.
-func (s *Service) publish(ctx context.Context, e policy.Environment, r artifact.Release) (history.Head, error) {
-	basis, err := s.basis(ctx, e.Name, r)
+func publish(ctx context.Context, s *Backend, e policy.Environment, r artifact.Release) (history.Head, error) {
+	basis, err := basis(ctx, s, e.Name, r)
 	if err != nil {
 		return history.Head{}, err
 	}
 	if basis.Head.Release == r.Digest {
-		return basis.Head, s.settle(ctx, e, r.Model)
+		return basis.Head, settle(ctx, s, e, r.Model)
 	}
 	now := s.Now().UTC().Truncate(time.Microsecond)
-	if err := s.announce(ctx, e, publication(e, r)); err != nil {
+	if err := announce(ctx, s, e, publication(e, r)); err != nil {
 		return history.Head{}, err
 	}
-	err = s.move(ctx, e, storage.Change{
+	err = moveHead(ctx, s, e, storage.Change{
 		Event: history.Event{Time: now, Kind: history.EventPublish, Environment: e.Name, Model: r.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: basis.Head.Release},
 		DecisionBasis: &basis,

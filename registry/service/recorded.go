@@ -10,7 +10,7 @@ import (
 
 // placeInHistory sets when the history first named each claim, and how much of the history its
 // verifier could know.
-func (s *Service) placeInHistory(ctx context.Context, model string, claims []evidence.Claim) error {
+func placeInHistory(ctx context.Context, s *Backend, model string, claims []evidence.Claim) error {
 	bundles := make([]registry.Digest, len(claims))
 	for i, c := range claims {
 		bundles[i] = c.Bundle
@@ -28,7 +28,7 @@ func (s *Service) placeInHistory(ctx context.Context, model string, claims []evi
 			continue
 		}
 		if _, ok := numbers[hash]; !ok {
-			if numbers[hash], err = s.eventNumber(ctx, model, hash); err != nil {
+			if numbers[hash], err = eventNumber(ctx, s, model, hash); err != nil {
 				return err
 			}
 		}
@@ -39,7 +39,7 @@ func (s *Service) placeInHistory(ctx context.Context, model string, claims []evi
 
 // eventNumber returns the number of the model's event with a hash, or 0 if there is no such
 // event.
-func (s *Service) eventNumber(ctx context.Context, model string, hash registry.Digest) (int64, error) {
+func eventNumber(ctx context.Context, s *Backend, model string, hash registry.Digest) (int64, error) {
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: model, Hash: hash, Limit: 1}) {
 		return e.Seq, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // relist restores evidence about a release that the history names but that another client
 // pushed out of a list of referrers. judge reports evidence that no longer exists.
-func (s *Service) relist(ctx context.Context, environment policy.Environment, r artifact.Release) error {
+func relist(ctx context.Context, s *Backend, environment policy.Environment, r artifact.Release) error {
 	if !environment.External() {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (s *Service) relist(ctx context.Context, environment policy.Environment, r 
 		}
 	}
 	for _, b := range lost {
-		if _, err := s.restore(ctx, repository, b); err != nil {
+		if _, err := restore(ctx, s, repository, b); err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Service) relist(ctx context.Context, environment policy.Environment, r 
 // restore lists adverse evidence again that the catalog keeps, and stores it again if it is gone. It reports whether that
 // worked: a repository may refuse what names per-case figures that are gone too. It counts all the same. Errors:
 // CodeUnavailable and CodeConflict.
-func (s *Service) restore(ctx context.Context, repository string, b evidence.Bundle) (bool, error) {
+func restore(ctx context.Context, s *Backend, repository string, b evidence.Bundle) (bool, error) {
 	if s.Mirror == nil {
 		return false, nil
 	}
@@ -73,18 +73,18 @@ func (s *Service) restore(ctx context.Context, repository string, b evidence.Bun
 
 // Relist lists adverse evidence again, in the repository of each environment whose history names it, where the repository
 // lost it. It returns how many pieces. What it cannot list again, [Service.HeadFaults] reports.
-func (s *Service) Relist(ctx context.Context) (int, error) {
-	places, err := s.everMoved(ctx)
+func Relist(ctx context.Context, s *Backend) (int, error) {
+	places, err := everMoved(ctx, s)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
 	var failed []error
 	for _, p := range places {
-		lost, err := s.unlisted(ctx, p)
+		lost, err := unlisted(ctx, s, p)
 		failed = append(failed, err)
 		for _, b := range lost {
-			again, err := s.restore(ctx, registry.Repository(p.environment, p.model), b)
+			again, err := restore(ctx, s, registry.Repository(p.environment, p.model), b)
 			if failed = append(failed, err); again {
 				n++
 			}

@@ -53,12 +53,12 @@ func Remember(s *Service, latest storage.Latest, bytes int) *Remembering {
 
 // Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
 func (m *Remembering) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
-	environment, err := m.find(q.Environment)
+	environment, err := m.backend.find(q.Environment)
 	if err != nil {
 		return api.Resolution{}, err
 	}
 	if !lasting(environment, q) {
-		return m.Service.Resolve(ctx, q)
+		return Resolve(ctx, m.backend, q)
 	}
 	d, err := m.recall(ctx, environment, asked{q.Environment, q.Model, q.Version})
 	if err != nil {
@@ -74,7 +74,7 @@ func (m *Remembering) Resolve(ctx context.Context, q api.ResolveQuery) (api.Reso
 
 // Standing lists the engines of a head, with the reasons why no node is given one.
 func (m *Remembering) Standing(ctx context.Context, environment, model string) ([]api.Candidate, error) {
-	e, err := m.find(environment)
+	e, err := m.backend.find(environment)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (m *Remembering) Standing(ctx context.Context, environment, model string) (
 		d, err = m.recall(ctx, e, asked{environment: environment, model: model})
 	} else {
 		d = new(remembered)
-		d.resolvable, err = m.resolvable(ctx, e, model, "")
+		d.resolvable, err = readResolvable(ctx, m.backend, e, model, "")
 	}
 	if err != nil {
 		return nil, err
@@ -120,14 +120,14 @@ func (m *Remembering) recall(ctx context.Context, environment policy.Environment
 	}
 	known, ok := m.known.Get(a)
 	if ok && known.event == event && known.restriction == restriction && known.adverse == adverse &&
-		(known.until.IsZero() || m.Now().Before(known.until)) {
+		(known.until.IsZero() || m.backend.Now().Before(known.until)) {
 		return known, nil
 	}
 	var until time.Time
 	if environment.External() {
-		until = m.Now().Add(externalTime)
+		until = m.backend.Now().Add(externalTime)
 	}
-	d, err := m.resolvable(ctx, environment, a.model, a.version)
+	d, err := readResolvable(ctx, m.backend, environment, a.model, a.version)
 	if err != nil {
 		return nil, err
 	}

@@ -247,7 +247,7 @@ func TestRememberIsBounded(t *testing.T) {
 func TestRememberAnotherRegistryForAWhile(t *testing.T) {
 	t.Parallel()
 	at := registrytest.NewClock()
-	w := setup(t, external("prod"), func(c *service.Config) { c.Now = at.Now })
+	w := setup(t, external("prod"), func(c *service.Backend) { c.Now = at.Now })
 	r := w.Promoted(t, registrytest.Build{})
 	var verified atomic.Int64
 	s := w.replica(t, 1<<20, &verified)

@@ -32,7 +32,7 @@ type RejectedEngine struct {
 // Replay returns what s would decide about the heads of protected environments, compared with
 // today, a service with the same catalog and content. It changes nothing. In an environment
 // that one of the two does not protect, that one gives every engine to nodes.
-func (s *Service) Replay(ctx context.Context, today *Service) ([]Replayed, error) {
+func Replay(ctx context.Context, s *Backend, today *Backend) ([]Replayed, error) {
 	heads, err := s.Catalog.Heads(ctx, "", "")
 	if err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func (s *Service) Replay(ctx context.Context, today *Service) ([]Replayed, error
 			replayed.Standing = absent(err)
 			replayed.Admission = replayed.Standing
 		}
-		release, err := today.Release(ctx, head.Environment, head.Model, string(head.Release))
+		release, err := Release(ctx, today, head.Environment, head.Model, string(head.Release))
 		if err == nil {
-			err = s.replay(ctx, today, before, after, release, &replayed)
+			err = replay(ctx, s, today, before, after, release, &replayed)
 		}
 		if err != nil {
 			return nil, registry.Errorf(registry.CodeOf(err), "head of %s in %s: %w", head.Model, head.Environment, err)
@@ -68,21 +68,21 @@ func absent(err error) policy.Decision {
 	}
 }
 
-func (s *Service) replay(
-	ctx context.Context,
-	today *Service,
+func replay(
+	ctx context.Context, s *Backend,
+	today *Backend,
 	before, after policy.Environment,
 	r artifact.Release,
 	into *Replayed,
 ) error {
-	usedToBe, _, err := today.usable(ctx, before, r)
+	usedToBe, _, err := usableEngines(ctx, today, before, r)
 	if err != nil {
 		return err
 	}
 	var usable []string
 	reasons := map[string][]string{}
 	if after.Name != "" {
-		if usable, reasons, err = s.usable(ctx, after, r); err != nil {
+		if usable, reasons, err = usableEngines(ctx, s, after, r); err != nil {
 			return err
 		}
 	}
@@ -95,23 +95,23 @@ func (s *Service) replay(
 		return nil
 	}
 	resource := s.resource(after.Name, r.Model)
-	there, err := s.evidence(ctx, registry.Repository(after.Name, r.Model), resource, r)
+	there, err := readEvidence(ctx, s, registry.Repository(after.Name, r.Model), resource, r)
 	if err != nil {
 		return err
 	}
-	restrictions, err := s.restrictions(ctx, after.Name)
+	restrictions, err := restrictionsIn(ctx, s, after.Name)
 	if err != nil {
 		return err
 	}
 	into.Standing = policy.CheckStanding(resource, r, there.claims, restrictions)
-	here, err := s.evidence(ctx, registry.Repository(after.From, r.Model), resource, r)
+	here, err := readEvidence(ctx, s, registry.Repository(after.From, r.Model), resource, r)
 	if err != nil {
 		return err
 	}
 	demands := after.Policy()
 	demands.Promotion = policy.PromotionContext{Replay: true, Resource: resource, Now: s.Now(), Restrictions: restrictions}
 	if demands.NeedsNodeTypes(r) {
-		if demands.Promotion.NodeTypes, _, err = s.knownNodeTypes(ctx); err != nil {
+		if demands.Promotion.NodeTypes, _, err = knownNodeTypes(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -119,15 +119,15 @@ func (s *Service) replay(
 	return nil
 }
 
-// usable lists the engines of a release that an environment gives to nodes, by label, and the
+// usableEngines lists the engines of a release that an environment gives to nodes, by label, and the
 // reasons why it refuses the others.
-func (s *Service) usable(
-	ctx context.Context,
+func usableEngines(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	r artifact.Release,
 ) (given []string, reasons map[string][]string, err error) {
 	reasons = make(map[string][]string)
-	standing, _, err := s.engineChecks(ctx, e, r)
+	standing, _, err := engineChecks(ctx, s, e, r)
 	if err != nil {
 		return nil, nil, err
 	}

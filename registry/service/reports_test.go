@@ -20,7 +20,7 @@ func TestOldReports(t *testing.T) {
 	t.Parallel()
 	now, m := &settable{}, &meanwhile{}
 	now.set(clockAt(8))
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *service.Backend) {
 		m.Content, c.Content = c.Content, m
 		c.Now = func() time.Time { return now.Clock() }
 		c.Environments.List[1].Reports = policy.ReportRule{MaxAge: time.Hour}

@@ -41,14 +41,14 @@ func reason(unmet policy.Requirement) string {
 	return fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail)
 }
 
-// resolvable reads the release at the head, or the one that a tag or digest names. Errors: as
+// readResolvable reads the release at the head, or the one that a tag or digest names. Errors: as
 // Release and Claims; CodePolicy if no promoter allowed it in a protected environment.
-func (s *Service) resolvable(
-	ctx context.Context,
+func readResolvable(
+	ctx context.Context, s *Backend,
 	environment policy.Environment,
 	model, tagOrDigest string,
 ) (resolvable, error) {
-	r, err := s.Release(ctx, environment.Name, model, tagOrDigest)
+	r, err := Release(ctx, s, environment.Name, model, tagOrDigest)
 	if err != nil {
 		return resolvable{}, err
 	}
@@ -56,9 +56,9 @@ func (s *Service) resolvable(
 	for _, e := range r.Ranked() {
 		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
-	standing, found, err := s.engineChecks(ctx, environment, r)
+	standing, found, err := engineChecks(ctx, s, environment, r)
 	if err == nil && environment.Protected() {
-		err = s.summarized(environment.Name, r, found.claims)
+		err = summarized(s, environment.Name, r, found.claims)
 	}
 	if err != nil {
 		return resolvable{}, err
@@ -73,12 +73,12 @@ func (s *Service) resolvable(
 // engineChecks returns what lists the requirements that an engine of the release does not meet in
 // an environment, and the evidence about the release if it read it. Without from, only restrictions
 // apply. Errors: as Claims.
-func (s *Service) engineChecks(
-	ctx context.Context,
+func engineChecks(
+	ctx context.Context, s *Backend,
 	environment policy.Environment,
 	r artifact.Release,
 ) (func(artifact.Engine) []policy.Requirement, releaseEvidence, error) {
-	restrictions, err := s.restrictions(ctx, environment.Name)
+	restrictions, err := restrictionsIn(ctx, s, environment.Name)
 	if err != nil {
 		return nil, releaseEvidence{}, err
 	}
@@ -86,7 +86,7 @@ func (s *Service) engineChecks(
 		return func(artifact.Engine) []policy.Requirement { return nil }, releaseEvidence{}, nil
 	}
 	resource := s.resource(environment.Name, r.Model)
-	found, err := s.evidence(ctx, registry.Repository(environment.Name, r.Model), resource, r)
+	found, err := readEvidence(ctx, s, registry.Repository(environment.Name, r.Model), resource, r)
 	if err != nil {
 		return nil, releaseEvidence{}, err
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 // Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
-func (s *Service) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
+func Resolve(ctx context.Context, s *Backend, q api.ResolveQuery) (api.Resolution, error) {
 	environment, err := s.find(q.Environment)
 	if err != nil {
 		return api.Resolution{}, err
 	}
-	d, err := s.resolvable(ctx, environment, q.Model, q.Version)
+	d, err := readResolvable(ctx, s, environment, q.Model, q.Version)
 	if err != nil {
 		return api.Resolution{}, err
 	}

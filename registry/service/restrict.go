@@ -16,27 +16,27 @@ import (
 )
 
 // Restrictions returns the restriction list in force in an environment.
-func (s *Service) Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error) {
+func Restrictions(ctx context.Context, s *Backend, environment string) (restriction.SignedRestrictions, error) {
 	if _, err := s.find(environment); err != nil {
 		return restriction.SignedRestrictions{}, err
 	}
-	signed, _, err := s.readRestrictions(ctx, environment)
+	signed, _, err := readRestrictions(ctx, s, environment)
 	return signed, err
 }
 
-// restrictions returns what is restricted in an environment. Every decision asks it. Errors: those
+// restrictionsIn returns what is restricted in an environment. Every decision asks it. Errors: those
 // of readRestrictions, so that nothing is allowed while it is unknown.
-func (s *Service) restrictions(ctx context.Context, environment string) (restriction.Restrictions, error) {
-	_, in, err := s.readRestrictions(ctx, environment)
+func restrictionsIn(ctx context.Context, s *Backend, environment string) (restriction.Restrictions, error) {
+	_, in, err := readRestrictions(ctx, s, environment)
 	return in, err
 }
 
 // readRestrictions reads the list that the newest event of its kind names, and lists before it as far
 // as they count too. Errors: CodeTrust for a list that is missing or does not count; CodeDigest for
 // one that was changed.
-func (s *Service) readRestrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, restriction.Restrictions, error) {
+func readRestrictions(ctx context.Context, s *Backend, environment string) (restriction.SignedRestrictions, restriction.Restrictions, error) {
 	signed := restriction.SignedRestrictions{Environment: environment}
-	event, err := s.lastRestriction(ctx, environment)
+	event, err := lastRestriction(ctx, s, environment)
 	if err != nil {
 		return signed, restriction.Restrictions{}, err
 	}
@@ -47,10 +47,10 @@ func (s *Service) readRestrictions(ctx context.Context, environment string) (res
 		return signed, restriction.Restrictions{}, registry.Errorf(registry.CodeTrust,
 			"event %d of %s names %d restriction lists, want one", event.Seq, environment, len(event.Evidence))
 	}
-	resource := s.Config.Environments.EnvironmentURI(environment)
+	resource := s.Environments.EnvironmentURI(environment)
 	var claims []evidence.Claim
 	for d := event.Evidence[0]; d != ""; {
-		claim, list, bundle, err := s.restrictionList(ctx, environment, d)
+		claim, list, bundle, err := restrictionList(ctx, s, environment, d)
 		if err != nil {
 			return signed, restriction.Restrictions{}, err
 		}
@@ -69,7 +69,7 @@ func (s *Service) readRestrictions(ctx context.Context, environment string) (res
 
 // lastRestriction returns the newest event of an environment that names a restriction list, or the
 // zero Event.
-func (s *Service) lastRestriction(ctx context.Context, environment string) (history.Event, error) {
+func lastRestriction(ctx context.Context, s *Backend, environment string) (history.Event, error) {
 	hash, err := s.Catalog.LastEvent(ctx, environment, "")
 	if err != nil || hash == "" {
 		return history.Event{}, err
@@ -86,7 +86,7 @@ func (s *Service) lastRestriction(ctx context.Context, environment string) (hist
 }
 
 // restrictionList reads and verifies one list of an environment.
-func (s *Service) restrictionList(ctx context.Context, environment string,
+func restrictionList(ctx context.Context, s *Backend, environment string,
 	d registry.Digest) (evidence.Claim, evidence.RestrictionList, []byte, error) {
 	fail := func(err error) (evidence.Claim, evidence.RestrictionList, []byte, error) {
 		return evidence.Claim{}, evidence.RestrictionList{}, nil, registry.WithHint(
@@ -107,7 +107,7 @@ func (s *Service) restrictionList(ctx context.Context, environment string,
 	if found := digest.FromBytes(stored.Bundle); found != d {
 		return fail(registry.Errorf(registry.CodeDigest, "its bytes were changed: they have the digest %s", found))
 	}
-	resource := s.Config.Environments.EnvironmentURI(environment)
+	resource := s.Environments.EnvironmentURI(environment)
 	claim, err := s.Verify(ctx, stored.Bundle, resource)
 	if err != nil {
 		return fail(err)
@@ -126,23 +126,23 @@ func (s *Service) restrictionList(ctx context.Context, environment string,
 
 // Restrict puts a signed restriction list in force in its environment, if it follows the one in
 // force. A list that is in force already is stored again, in case it was lost.
-func (s *Service) Restrict(ctx context.Context, environment string, bundle []byte) (restriction.SignedRestrictions, error) {
+func Restrict(ctx context.Context, s *Backend, environment string, bundle []byte) (restriction.SignedRestrictions, error) {
 	if _, err := s.find(environment); err != nil {
 		return restriction.SignedRestrictions{}, err
 	}
-	claim, list, err := s.admitRestrictions(ctx, environment, bundle)
+	claim, list, err := admitRestrictions(ctx, s, environment, bundle)
 	if err != nil {
 		return restriction.SignedRestrictions{}, err
 	}
-	err = decided(func() error { return s.restrict(ctx, environment, bundle, claim, list) })
+	err = decided(func() error { return restrict(ctx, s, environment, bundle, claim, list) })
 	if err != nil {
 		return restriction.SignedRestrictions{}, err
 	}
-	return s.Restrictions(ctx, environment)
+	return Restrictions(ctx, s, environment)
 }
 
 // admitRestrictions checks that a trusted approver of the whole environment signed the list just now.
-func (s *Service) admitRestrictions(ctx context.Context, environment string, bundle []byte) (evidence.Claim, evidence.RestrictionList, error) {
+func admitRestrictions(ctx context.Context, s *Backend, environment string, bundle []byte) (evidence.Claim, evidence.RestrictionList, error) {
 	refuse := func(err error) (evidence.Claim, evidence.RestrictionList, error) {
 		return evidence.Claim{}, evidence.RestrictionList{}, err
 	}
@@ -152,7 +152,7 @@ func (s *Service) admitRestrictions(ctx context.Context, environment string, bun
 	if len(bundle) > evidence.MaxRestrictionBundle {
 		return refuse(registry.Errorf(registry.CodeInvalid, "restriction list: %d bytes, want at most %d", len(bundle), evidence.MaxRestrictionBundle))
 	}
-	resource := s.Config.Environments.EnvironmentURI(environment)
+	resource := s.Environments.EnvironmentURI(environment)
 	claim, err := s.Verify(ctx, bundle, resource)
 	if err != nil {
 		return refuse(err)
@@ -168,21 +168,21 @@ func (s *Service) admitRestrictions(ctx context.Context, environment string, bun
 }
 
 // restrict records a list as the next one, unless it is the one in force.
-func (s *Service) restrict(ctx context.Context, environment string, bundle []byte, claim evidence.Claim, list evidence.RestrictionList) error {
+func restrict(ctx context.Context, s *Backend, environment string, bundle []byte, claim evidence.Claim, list evidence.RestrictionList) error {
 	state, err := s.Catalog.ModelState(ctx, environment, "")
 	if err != nil {
 		return err
 	}
-	basis := history.NewDecisionBasis(state, s.Config.Environments, artifact.Release{})
+	basis := history.NewDecisionBasis(state, s.Environments, artifact.Release{})
 	stored := storage.RestrictionBundle{Bundle: bundle}
-	last, err := s.lastRestriction(ctx, environment)
+	last, err := lastRestriction(ctx, s, environment)
 	if err != nil {
 		return err
 	}
 	if len(last.Evidence) == 1 && last.Evidence[0] == claim.Bundle {
 		return s.RestrictionBundles.Put(ctx, string(claim.Bundle), stored)
 	}
-	current, in, err := s.readRestrictions(ctx, environment)
+	current, in, err := readRestrictions(ctx, s, environment)
 	if err != nil {
 		return err
 	}

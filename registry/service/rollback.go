@@ -18,12 +18,12 @@ import (
 // Rollback moves the head to an earlier head of the same environment. The summary that the
 // release had then allows it now. So neither the age of a report nor a newer policy stops an
 // operator; changed bytes, a quarantine and revoked keys do.
-func (s *Service) Rollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
-	return s.retreat(ctx, retreat{RollbackRequest: req})
+func Rollback(ctx context.Context, s *Backend, req api.RollbackRequest) (api.Promotion, error) {
+	return goBack(ctx, s, retreat{RollbackRequest: req})
 }
 
-// retreat does a rollback, or says what it would do.
-func (s *Service) retreat(ctx context.Context, r retreat) (api.Promotion, error) {
+// goBack does a rollback, or says what it would do.
+func goBack(ctx context.Context, s *Backend, r retreat) (api.Promotion, error) {
 	req := r.RollbackRequest
 	environment, err := s.find(req.Environment)
 	if err != nil {
@@ -36,26 +36,26 @@ func (s *Service) retreat(ctx context.Context, r retreat) (api.Promotion, error)
 	if err := checkReason("rollback", "it stays in the history", req.Reason); err != nil {
 		return api.Promotion{}, err
 	}
-	head, err := s.existingHead(ctx, req.Environment, req.Model)
+	head, err := existingHead(ctx, s, req.Environment, req.Model)
 	if err != nil {
 		return api.Promotion{}, err
 	}
 	if !req.DryRun {
-		if p, finished, err := s.finishRollback(ctx, environment, req); err != nil || finished {
+		if p, finished, err := finishRollback(ctx, s, environment, req); err != nil || finished {
 			return p, err
 		}
 	}
 	r.environment, r.from = environment, head
-	err = decided(func() error { return s.rollback(ctx, &r) })
+	err = decided(func() error { return rollback(ctx, s, &r) })
 	if r.announced.Release == "" {
 		return r.promotion, err
 	}
-	return r.promotion, s.giveUp(ctx, environment, r.announced, err)
+	return r.promotion, giveUp(ctx, s, environment, r.announced, err)
 }
 
 // existingHead returns a head. Errors: CodeNotFound, with a hint that says where to find the
 // names.
-func (s *Service) existingHead(ctx context.Context, environment, model string) (history.Head, error) {
+func existingHead(ctx context.Context, s *Backend, environment, model string) (history.Head, error) {
 	head, err := s.Catalog.Head(ctx, environment, model)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return history.Head{}, registry.WithHint(
@@ -81,12 +81,12 @@ type retreat struct {
 
 // finishRollback writes the mirror of an interrupted rollback whose head had already moved. A
 // repeated request finishes that rollback instead of going back one more head.
-func (s *Service) finishRollback(
-	ctx context.Context,
+func finishRollback(
+	ctx context.Context, s *Backend,
 	e policy.Environment,
 	req api.RollbackRequest,
 ) (api.Promotion, bool, error) {
-	intent, head, left, err := s.unfinished(ctx, e, req.Model)
+	intent, head, left, err := unfinished(ctx, s, e, req.Model)
 	if err != nil || !left || intent.From != e.Name || req.Version != "" && req.Version != head.Version {
 		return api.Promotion{}, false, err
 	}
@@ -97,11 +97,11 @@ func (s *Service) finishRollback(
 		Release:     head.Release,
 		Unchanged:   true,
 	}
-	return p, true, s.mirror(ctx, e, head.Model)
+	return p, true, mirror(ctx, s, e, head.Model)
 }
 
 // rollback selects the earlier head and moves the head there.
-func (s *Service) rollback(ctx context.Context, m *retreat) error {
+func rollback(ctx context.Context, s *Backend, m *retreat) error {
 	standing, err := s.Catalog.ModelState(ctx, m.Environment, m.Model)
 	if err != nil {
 		return err
@@ -112,11 +112,11 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if err := asSeen(m.Replaces, m.Environment, m.Model, standing.Head); err != nil {
 		return err
 	}
-	target, err := s.earlier(ctx, standing.Head, m.Version)
+	target, err := earlier(ctx, s, standing.Head, m.Version)
 	if err != nil {
 		return err
 	}
-	r, err := s.Release(ctx, m.Environment, m.Model, string(target))
+	r, err := Release(ctx, s, m.Environment, m.Model, string(target))
 	if err != nil {
 		return err
 	}
@@ -127,29 +127,29 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 		Release:     r.Digest,
 		Previous:    standing.Head.Release,
 	}
-	if m.promotion.Decision, err = s.mayReturn(ctx, m, r); err != nil {
+	if m.promotion.Decision, err = mayReturn(ctx, s, m, r); err != nil {
 		return err
 	}
-	if err := s.usedUp(ctx, standing.Head, r); err != nil {
+	if err := usedUp(ctx, s, standing.Head, r); err != nil {
 		return err
 	}
-	m.promotion.Warnings, m.promotion.Nodes = s.consequences(ctx, m, standing.Head, r)
+	m.promotion.Warnings, m.promotion.Nodes = consequences(ctx, s, m, standing.Head, r)
 	if m.DryRun || m.preview {
 		return nil
 	}
 	m.announced = history.Intent{Environment: m.Environment, Model: m.Model, From: m.Environment, Release: r.Digest}
-	if err := s.announce(ctx, m.environment, m.announced); err != nil {
+	if err := announce(ctx, s, m.environment, m.announced); err != nil {
 		return err
 	}
 	policy, err := rules(m.environment)
 	if err != nil {
 		return err
 	}
-	basis := history.NewDecisionBasis(standing, s.Config.Environments, r)
-	return s.move(ctx, m.environment, storage.Change{
+	basis := history.NewDecisionBasis(standing, s.Environments, r)
+	return moveHead(ctx, s, m.environment, storage.Change{
 		Event: history.Event{Time: s.Now(), Kind: history.EventRollback, Environment: m.Environment, Model: m.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release, Reason: m.Reason,
-			Policy: policy, Environments: s.Config.Environments.Digest},
+			Policy: policy, Environments: s.Environments.Digest},
 		DecisionBasis: &basis,
 		Move:          &storage.HeadMove{Hold: m.Reason},
 		Needs:         needs(m.environment, m.Model, r.Digest),
@@ -192,7 +192,7 @@ func elsewhere(asked, now history.Head) error {
 
 // earlier returns the head to go back to: that of the version, or the one that the current head
 // replaced when it was promoted.
-func (s *Service) earlier(ctx context.Context, head history.Head, version string) (registry.Digest, error) {
+func earlier(ctx context.Context, s *Backend, head history.Head, version string) (registry.Digest, error) {
 	events, err := s.History(ctx, history.HistoryQuery{
 		Environment: head.Environment, Model: head.Model, Kind: history.EventPromote, Descending: true})
 	if err != nil {
@@ -219,8 +219,8 @@ func (s *Service) earlier(ctx context.Context, head history.Head, version string
 
 // usedUp refuses a release that a break-glass promotion let in, unless the head replaced it: what two
 // approvers skipped for one promotion does not let one person bring it back for ever.
-func (s *Service) usedUp(ctx context.Context, head history.Head, r artifact.Release) error {
-	claims, _, err := s.Claims(ctx, head.Environment, r)
+func usedUp(ctx context.Context, s *Backend, head history.Head, r artifact.Release) error {
+	claims, _, err := Claims(ctx, s, head.Environment, r)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (s *Service) usedUp(ctx context.Context, head history.Head, r artifact.Rele
 	if v.Promotion.Skipped == nil {
 		return nil
 	}
-	replaced, err := s.earlier(ctx, head, "")
+	replaced, err := earlier(ctx, s, head, "")
 	if registry.HasCode(err, registry.CodeNotFound) || err == nil && replaced != r.Digest {
 		return registry.Errorf(registry.CodePolicy, "%s came to %s by break-glass on %s, which counted once: promote it again",
 			r.Tag(), head.Environment, v.TimeVerified.UTC().Format(time.DateOnly))
@@ -238,18 +238,18 @@ func (s *Service) usedUp(ctx context.Context, head history.Head, r artifact.Rele
 
 // mayReturn checks the bytes of a release that was a head before, unless this is a preview, and whether it may
 // still be used.
-func (s *Service) mayReturn(ctx context.Context, m *retreat, r artifact.Release) (policy.Decision, error) {
+func mayReturn(ctx context.Context, s *Backend, m *retreat, r artifact.Release) (policy.Decision, error) {
 	var rehash error
 	if !m.preview && m.rehashed != r.Digest {
 		if rehash = s.Content.Rehash(ctx, registry.Repository(m.Environment, r.Model), r); rehash == nil {
 			m.rehashed = r.Digest
 		}
 	}
-	claims, ignored, err := s.Claims(ctx, m.Environment, r)
+	claims, ignored, err := Claims(ctx, s, m.Environment, r)
 	if err != nil {
 		return policy.Decision{}, errors.Join(rehash, err)
 	}
-	restrictions, err := s.restrictions(ctx, m.Environment)
+	restrictions, err := restrictionsIn(ctx, s, m.Environment)
 	if err != nil {
 		return policy.Decision{}, errors.Join(rehash, err)
 	}
@@ -259,7 +259,7 @@ func (s *Service) mayReturn(ctx context.Context, m *retreat, r artifact.Release)
 }
 
 // summarized refuses a release that no trusted promoter allowed in the environment.
-func (s *Service) summarized(environment string, r artifact.Release, claims []evidence.Claim) error {
+func summarized(s *Backend, environment string, r artifact.Release, claims []evidence.Claim) error {
 	if _, _, ok := policy.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
 		return nil
 	}

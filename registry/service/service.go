@@ -17,9 +17,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
-// Config configures a Service. Only Mirror, Compare, Inspect, Manifests, NodeTypes, RestrictionBundles, what
+// Backend is what the operations work with. Only Mirror, Compare, Inspect, Manifests, NodeTypes, RestrictionBundles, what
 // trust bundles need, and Now are optional.
-type Config struct {
+type Backend struct {
 	Environments policy.Environments
 	Catalog      storage.Catalog
 	Records      history.HistoryIndex // of the same database as Catalog
@@ -54,13 +54,13 @@ type Config struct {
 }
 
 // Service implements api.Interface with its ports. It is safe for concurrent use.
-type Service struct{ Config }
+type Service struct{ backend *Backend }
 
 var _ api.Interface = (*Service)(nil)
 
 // New checks the configuration. It requires every part that a check depends on. Errors:
 // CodeInvalid.
-func New(c Config) (*Service, error) {
+func New(c Backend) (*Service, error) {
 	if c.Catalog == nil || c.Records == nil || c.Listing == nil || c.Intents == nil || c.Content == nil ||
 		c.Verify == nil ||
 		c.Sign == nil {
@@ -78,16 +78,16 @@ func New(c Config) (*Service, error) {
 		c.Now = time.Now
 	}
 	c.Content = keptContent{c.Content, c.Catalog}
-	return &Service{c}, nil
+	return &Service{backend: &c}, nil
 }
 
 // Environments returns the chain of environments.
-func (s *Service) Environments(context.Context) (policy.Environments, error) {
-	return s.Config.Environments, nil
+func Environments(ctx context.Context, s *Backend) (policy.Environments, error) {
+	return s.Environments, nil
 }
 
 // Heads lists heads.
-func (s *Service) Heads(ctx context.Context, environment, model string) ([]history.Head, error) {
+func Heads(ctx context.Context, s *Backend, environment, model string) ([]history.Head, error) {
 	if environment != "" {
 		if _, err := s.find(environment); err != nil {
 			return nil, err
@@ -97,12 +97,12 @@ func (s *Service) Heads(ctx context.Context, environment, model string) ([]histo
 	if err != nil {
 		return nil, err
 	}
-	return heads, s.markSkipped(ctx, heads)
+	return heads, markSkipped(ctx, s, heads)
 }
 
 // markSkipped says of heads that came by a break-glass promotion what that skipped. The promotion
 // that counts is the last one of the release.
-func (s *Service) markSkipped(ctx context.Context, heads []history.Head) error {
+func markSkipped(ctx context.Context, s *Backend, heads []history.Head) error {
 	for i, h := range heads {
 		e, err := s.find(h.Environment)
 		if err != nil || !e.Protected() {
@@ -125,7 +125,7 @@ func (s *Service) markSkipped(ctx context.Context, heads []history.Head) error {
 }
 
 // History lists events.
-func (s *Service) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
+func (s *Backend) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
 	var events []history.Event
 	for e, err := range s.Catalog.History(ctx, q) {
 		if err != nil {
@@ -137,7 +137,7 @@ func (s *Service) History(ctx context.Context, q history.HistoryQuery) ([]histor
 }
 
 // apply applies a change on behalf of the principal of ctx.
-func (s *Service) apply(ctx context.Context, change storage.Change) error {
+func (s *Backend) apply(ctx context.Context, change storage.Change) error {
 	if p, ok := storage.PrincipalOf(ctx); ok {
 		change.Event.Principal = p.Name
 		if (change.Event.Kind == history.EventPublish || change.Event.Builds()) && p.Person.Validate() == nil {
@@ -154,16 +154,16 @@ func (s *Service) apply(ctx context.Context, change storage.Change) error {
 	return err
 }
 
-func (s *Service) find(environment string) (policy.Environment, error) {
-	return s.Config.Environments.Find(environment)
+func (s *Backend) find(environment string) (policy.Environment, error) {
+	return s.Environments.Find(environment)
 }
 
-func (s *Service) resource(environment, model string) string {
-	return s.Config.Environments.ResourceURI(environment, model)
+func (s *Backend) resource(environment, model string) string {
+	return s.Environments.ResourceURI(environment, model)
 }
 
 // head returns the head, or the zero Head if there is none.
-func (s *Service) head(ctx context.Context, environment, model string) (history.Head, error) {
+func (s *Backend) head(ctx context.Context, environment, model string) (history.Head, error) {
 	h, err := s.Catalog.Head(ctx, environment, model)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return history.Head{}, nil
@@ -172,13 +172,13 @@ func (s *Service) head(ctx context.Context, environment, model string) (history.
 }
 
 // lastEvent returns the hash of the newest event, or "" if there are no events.
-func (s *Service) lastEvent(ctx context.Context) (registry.Digest, error) {
+func (s *Backend) lastEvent(ctx context.Context) (registry.Digest, error) {
 	e, err := s.newestEvent(ctx)
 	return e.Hash, err
 }
 
 // newestEvent returns the newest event, or the zero Event if there are no events.
-func (s *Service) newestEvent(ctx context.Context) (history.Event, error) {
+func (s *Backend) newestEvent(ctx context.Context) (history.Event, error) {
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Descending: true}) {
 		return e, err
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // TrustBundle returns the trust bundle that the newest event of its kind names.
-func (s *Service) TrustBundle(ctx context.Context) (trust.SignedTrust, error) {
-	signed, err := s.newestTrust(ctx)
+func TrustBundle(ctx context.Context, s *Backend) (trust.SignedTrust, error) {
+	signed, err := newestTrust(ctx, s)
 	if err == nil && signed.Digest == "" {
 		err = registry.WithHint(registry.Errorf(registry.CodeNotFound, "no trust bundle was published"),
 			"mlpromote trust publish makes, signs and publishes one")
@@ -28,18 +28,18 @@ func (s *Service) TrustBundle(ctx context.Context) (trust.SignedTrust, error) {
 
 // newestTrust is TrustBundle, with the zero SignedTrust if there is none. The signature was verified
 // when the bundle was recorded; the event names its digest.
-func (s *Service) newestTrust(ctx context.Context) (trust.SignedTrust, error) {
+func newestTrust(ctx context.Context, s *Backend) (trust.SignedTrust, error) {
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: history.EventTrust, Descending: true, Limit: 1}) {
 		if err != nil {
 			return trust.SignedTrust{}, err
 		}
-		return s.recordedTrust(ctx, e)
+		return recordedTrust(ctx, s, e)
 	}
 	return trust.SignedTrust{}, nil
 }
 
 // recordedTrust reads the bundle that an event names.
-func (s *Service) recordedTrust(ctx context.Context, e history.Event) (trust.SignedTrust, error) {
+func recordedTrust(ctx context.Context, s *Backend, e history.Event) (trust.SignedTrust, error) {
 	fail := func(err error) (trust.SignedTrust, error) {
 		return trust.SignedTrust{}, registry.WithHint(registry.Errorf(registry.CodeOf(err), "trust bundle %.20q of event %d: %w", e.Version, e.Seq, err),
 			"restore it from a backup, or publish it again")
@@ -66,7 +66,7 @@ func (s *Service) recordedTrust(ctx context.Context, e history.Event) (trust.Sig
 
 // PublishTrust makes a signed bundle the newest, if it follows that and says what this registry says.
 // The newest bundle is stored again, in case it was lost.
-func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (trust.SignedTrust, error) {
+func PublishTrust(ctx context.Context, s *Backend, bundle []byte) (trust.SignedTrust, error) {
 	if s.TrustBundles == nil || s.ReadKey == nil || s.KeptCheckpoint == nil {
 		return trust.SignedTrust{}, registry.Errorf(registry.CodeUnavailable, "this process cannot publish trust bundles")
 	}
@@ -74,7 +74,7 @@ func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (trust.Signed
 		return trust.SignedTrust{}, registry.Errorf(registry.CodeInvalid,
 			"trust bundle: %d bytes, want at most %d", len(bundle), trust.MaxTrustBundle)
 	}
-	claim, err := s.Verify(ctx, bundle, trust.RegistryURI(s.Config.Environments.Registry))
+	claim, err := s.Verify(ctx, bundle, trust.RegistryURI(s.Environments.Registry))
 	if err != nil {
 		return trust.SignedTrust{}, err
 	}
@@ -83,24 +83,24 @@ func (s *Service) PublishTrust(ctx context.Context, bundle []byte) (trust.Signed
 			return trust.SignedTrust{}, err
 		}
 	}
-	trustEntries, err := trust.BundleOf(claim, s.Config.Environments.Registry)
+	trustEntries, err := trust.BundleOf(claim, s.Environments.Registry)
 	if err != nil {
 		return trust.SignedTrust{}, err
 	}
 	next := trust.SignedTrust{Digest: digest.FromBytes(bundle), Trust: trustEntries, Signer: claim.Signer, Bundle: bundle}
-	if err := decided(func() error { return s.publishTrust(ctx, next) }); err != nil {
+	if err := decided(func() error { return publishTrust(ctx, s, next) }); err != nil {
 		return trust.SignedTrust{}, err
 	}
-	return s.TrustBundle(ctx)
+	return TrustBundle(ctx, s)
 }
 
 // publishTrust records a bundle as the next one, unless it is the newest.
-func (s *Service) publishTrust(ctx context.Context, next trust.SignedTrust) error {
+func publishTrust(ctx context.Context, s *Backend, next trust.SignedTrust) error {
 	state, err := s.Catalog.ModelState(ctx, "", "")
 	if err != nil {
 		return err
 	}
-	basis := history.NewDecisionBasis(state, s.Config.Environments, artifact.Release{})
+	basis := history.NewDecisionBasis(state, s.Environments, artifact.Release{})
 	stored := storage.TrustBundleDocument{Bundle: next.Bundle}
 	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: history.EventTrust, Descending: true, Limit: 1}) {
 		if err != nil {
@@ -110,7 +110,7 @@ func (s *Service) publishTrust(ctx context.Context, next trust.SignedTrust) erro
 			return s.TrustBundles.Put(ctx, string(next.Digest), stored)
 		}
 	}
-	before, err := s.newestTrust(ctx)
+	before, err := newestTrust(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Service) publishTrust(ctx context.Context, next trust.SignedTrust) erro
 	if err := next.Trust.CheckCurrent(now); err != nil {
 		return err
 	}
-	if err := s.saysTheSame(ctx, next.Trust); err != nil {
+	if err := saysTheSame(ctx, s, next.Trust); err != nil {
 		return err
 	}
 	why, err := next.Trust.Differs(before.Trust)
@@ -146,14 +146,14 @@ func (s *Service) publishTrust(ctx context.Context, next trust.SignedTrust) erro
 
 // saysTheSame checks that a bundle says what environments.yaml, the restriction lists in force and the
 // checkpoints of this registry say. Errors: CodeTrust.
-func (s *Service) saysTheSame(ctx context.Context, b trust.TrustBundle) error {
-	ours, err := policy.DraftTrustBundle(s.Config.Environments, s.ReadKey)
+func saysTheSame(ctx context.Context, s *Backend, b trust.TrustBundle) error {
+	ours, err := policy.DraftTrustBundle(s.Environments, s.ReadKey)
 	if err != nil {
 		return err
 	}
 	var lists []restriction.SignedRestrictions
-	for _, e := range s.Config.Environments.List {
-		signed, _, err := s.readRestrictions(ctx, e.Name)
+	for _, e := range s.Environments.List {
+		signed, _, err := readRestrictions(ctx, s, e.Name)
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ type summary struct {
 // summarize signs that the release met the policy of the destination. It attaches the summary
 // there to the release and to every engine. It reuses the summary of an earlier round if that
 // is still correct.
-func (s *Service) summarize(ctx context.Context, m *move) error {
+func summarize(ctx context.Context, s *Backend, m *move) error {
 	says := summary{previous: m.basis.Head.Release, skipped: m.skipped()}
 	for _, c := range m.accepted {
 		if c.Statement.PredicateType != evidence.PredicateVSA { // such as summaries of earlier rounds
@@ -33,14 +33,14 @@ func (s *Service) summarize(ctx context.Context, m *move) error {
 		return nil
 	}
 	var err error
-	if says.bundles, says.signer, err = s.attachSummary(ctx, *m); err != nil {
+	if says.bundles, says.signer, err = attachSummary(ctx, s, *m); err != nil {
 		return err
 	}
 	m.summary = says
 	return nil
 }
 
-func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest, string, error) {
+func attachSummary(ctx context.Context, s *Backend, m move) ([]registry.Digest, string, error) {
 	historyHead, err := s.lastEvent(ctx)
 	if err != nil {
 		return nil, "", err
@@ -50,7 +50,7 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 	for i, subject := range subjects {
 		named[i] = evidence.StatementSubject{Name: subject.Name, Digest: evidence.NewDigestSet(subject.Digest)}
 	}
-	predicate, err := s.vsa(m, historyHead)
+	predicate, err := vsa(s, m, historyHead)
 	if err != nil {
 		return nil, "", err
 	}
@@ -62,7 +62,7 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 	if err != nil {
 		return nil, "", err
 	}
-	signer, err := s.acceptable(ctx, bundle, m)
+	signer, err := acceptable(ctx, s, bundle, m)
 	if err != nil {
 		return nil, "", err
 	}
@@ -73,17 +73,17 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 
 // acceptable checks that readers in the destination will accept the summary, and returns its
 // signer. If the key is untrusted, nodes could not resolve the new head.
-func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string, error) {
+func acceptable(ctx context.Context, s *Backend, bundle []byte, m move) (string, error) {
 	resource := s.resource(m.to.Name, m.release.Model)
 	claim, err := s.Verify(ctx, bundle, resource)
 	switch {
 	case registry.HasCode(err, registry.CodeTrust):
-		return "", s.trustPromoter(m,
+		return "", trustPromoter(s, m,
 			registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err))
 	case err != nil:
 		return "", registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
 	case !claim.SignedAs(evidence.RolePromoter):
-		return "", s.trustPromoter(
+		return "", trustPromoter(s,
 			m,
 			registry.Errorf(
 				registry.CodeTrust,
@@ -112,7 +112,7 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 }
 
 // trustPromoter adds a hint with the line that makes the promoter's key trusted.
-func (s *Service) trustPromoter(m move, err error) error {
+func trustPromoter(s *Backend, m move, err error) error {
 	return registry.WithHint(
 		err,
 		"add to trust: in environments.yaml the line   - {key: FILE, roles: [promoter], resources: [%q]}; mlpromote "+
@@ -124,7 +124,7 @@ func (s *Service) trustPromoter(m move, err error) error {
 // rules is the digest of what an environment requires.
 func rules(e policy.Environment) (registry.Digest, error) { return registry.CanonicalDigest(e) }
 
-func (s *Service) vsa(m move, historyHead registry.Digest) (evidence.VSA, error) {
+func vsa(s *Backend, m move, historyHead registry.Digest) (evidence.VSA, error) {
 	policy, err := rules(m.to)
 	if err != nil {
 		return evidence.VSA{}, err
@@ -140,14 +140,14 @@ func (s *Service) vsa(m move, historyHead registry.Digest) (evidence.VSA, error)
 	}
 	return evidence.VSA{
 		Verifier: evidence.VSAVerifier{
-			ID:      evidence.VerifierID(s.Config.Environments.Registry),
+			ID:      evidence.VerifierID(s.Environments.Registry),
 			Version: map[string]string{s.Tool.Name: s.Tool.Version},
 		},
 		TimeVerified: s.Now().UTC(),
 		ResourceURI:  resource,
 		Policy: evidence.VSAPolicy{
 			URI:    "environments.yaml#" + m.to.Name,
-			Digest: evidence.NewDigestSet(s.Config.Environments.Digest),
+			Digest: evidence.NewDigestSet(s.Environments.Digest),
 		},
 		InputAttestations:  inputs,
 		VerificationResult: evidence.VSAPassed,

@@ -132,7 +132,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	if l.Telemetry != nil { // which a service alone has
 		sign = signServed(keys)
 	}
-	svc, err := service.New(service.Config{
+	svc, err := service.New(service.Backend{
 		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB,
 		Content: store, Mirror: store, Compare: compare, Inspect: parts.Inspect(store),
 		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
