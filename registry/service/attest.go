@@ -81,31 +81,6 @@ func mayAttest(ctx context.Context, s *Backend, req evidence.AttestRequest, to p
 	return err
 }
 
-// publishers lists the callers who published a release, or handed in what a builder signed about it or about
-// an engine of it, as whoever builds a part does; if the rule of an environment asks about people.
-func publishers(ctx context.Context, s *Backend, to policy.Environment, r artifact.Release) ([]evidence.Person, error) {
-	if to.Approvals.Attested == nil {
-		return nil, nil
-	}
-	asks := []history.HistoryQuery{{Model: r.Model, Kind: history.EventPublish}}
-	for _, subject := range r.Subjects() {
-		asks = append(asks, history.HistoryQuery{Model: r.Model, Kind: history.EventAttach, Subject: subject.Digest})
-	}
-	var all []evidence.Person
-	for _, q := range asks {
-		for e, err := range s.Catalog.History(ctx, q) {
-			if err != nil {
-				return nil, err
-			}
-			took := e.Kind == history.EventPublish && e.Release == r.Digest || e.Builds()
-			if who := e.Publisher(); took && who.Principal != "" && !slices.Contains(all, who) {
-				all = append(all, who)
-			}
-		}
-	}
-	return all, nil
-}
-
 // attest signs and attaches the statement of a request.
 func attest(ctx context.Context, s *Backend, req evidence.AttestRequest, done evidence.Attested,
 	r artifact.Release) (stored registry.Digest, notIn []string, err error) {
@@ -145,4 +120,28 @@ func attestation(ctx context.Context, s *Backend, req evidence.AttestRequest, do
 		ResourceURI: s.resource(done.Environment, done.Model), Comment: req.Comment, ApprovedOn: now, ExpiresOn: req.Expires,
 		Accepts: req.Accepts, Withdrawn: req.Kind == evidence.AttestWithdrawal, Person: &done.Person,
 	})
+}
+
+// mayApprove refuses an approval that could never count: about an engine alone, or by a key that
+// built the release. Policy ignores such approvals too; here their signer learns it.
+func mayApprove(ctx context.Context, s *Backend, a api.Attachment, r artifact.Release, subject artifact.Subject, claim evidence.Claim) error {
+	if t := claim.Statement.PredicateType; t != evidence.PredicateApproval && t != evidence.PredicateBreakGlass {
+		return nil
+	}
+	if !subject.Index {
+		return registry.Errorf(registry.CodeInvalid, "attach: an approval is about a release, and %s is an engine", subject.Digest)
+	}
+	if approval, _ := claim.Approval(); approval.Withdrawn {
+		return nil
+	}
+	found, err := readEvidence(ctx, s, registry.Repository(a.Environment, a.Model), s.resource(a.Environment, a.Model), r)
+	if err != nil {
+		return err
+	}
+	if evidence.IsBuilder(r, found.claims, claim.Signer) {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeTrust, "attach: key %s signed the build of this release, so it cannot approve it", claim.Signer),
+			"another person must approve, with their own key")
+	}
+	return nil
 }

@@ -71,18 +71,6 @@ func nodeChange(name string, from, to *artifact.Engine) api.NodeChange {
 	return change
 }
 
-// refused lists the engines that resolve refuses on every node.
-func (d resolvable) refused() []string {
-	var warnings []string
-	for _, e := range d.engines {
-		if reasons := e.refused(); len(reasons) > 0 {
-			warnings = append(warnings,
-				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), reasons[0]))
-		}
-	}
-	return warnings
-}
-
 // anyMatches reports whether any engine of a release runs on the node.
 func anyMatches(r artifact.Release, node artifact.Node) bool {
 	for _, e := range r.Engines {

@@ -9,6 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // releaseEvidence is the evidence of a repository about a release.
@@ -147,4 +149,75 @@ func dropCopies(
 		}
 	}
 	return kept, nil
+}
+
+// verifyAbout verifies a bundle for a resource of a model. An approval is judged by the trust of the
+// resource that it names, wherever it is stored: an approver of prod approves releases in staging,
+// where the approver need not be trusted. annotated is what the bundle's manifest says that it
+// holds, or "" if nothing says so. Errors: those of [storage.VerifyEvidence].
+func verifyAbout(ctx context.Context, s *Backend, data []byte, annotated, resource, model string) (evidence.Claim, error) {
+	claim, err := s.Verify(ctx, data, resource)
+	unknown := registry.HasCode(err, registry.CodeTrust) && mayBeApproval(annotated)
+	uri, isApproval := claim.ApprovedResource()
+	if err == nil && (!isApproval || uri == resource) || err != nil && !unknown {
+		return claim, err
+	}
+	for _, e := range s.Environments.List {
+		named := s.resource(e.Name, model)
+		if !e.Protected() || named == resource || isApproval && named != uri {
+			continue
+		}
+		there, refusal := s.Verify(ctx, data, named)
+		if refusal != nil && !registry.HasCode(refusal, registry.CodeTrust) {
+			return evidence.Claim{}, refusal
+		}
+		if about, ok := there.ApprovedResource(); refusal == nil && ok && about == named {
+			return there, nil
+		}
+	}
+	claim.Roles = nil // those for another resource say nothing about the one that is named
+	return claim, err
+}
+
+// mayBeApproval reports whether a bundle that is annotated with a predicate type, or with none, may
+// hold an approval of either kind.
+func mayBeApproval(annotated string) bool {
+	return annotated == "" || annotated == evidence.PredicateApproval || annotated == evidence.PredicateBreakGlass
+}
+
+// union adds to the source's evidence what was added at the destination since an earlier
+// promotion of the release. A quarantine counts wherever it is.
+func union(here, there []evidence.Claim) []evidence.Claim {
+	all := slices.Clone(here)
+	for _, c := range there {
+		if !slices.ContainsFunc(here, func(same evidence.Claim) bool { return same.Bundle == c.Bundle }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// publishers lists the callers who published a release, or handed in what a builder signed about it or about
+// an engine of it, as whoever builds a part does; if the rule of an environment asks about people.
+func publishers(ctx context.Context, s *Backend, to policy.Environment, r artifact.Release) ([]evidence.Person, error) {
+	if to.Approvals.Attested == nil {
+		return nil, nil
+	}
+	asks := []history.HistoryQuery{{Model: r.Model, Kind: history.EventPublish}}
+	for _, subject := range r.Subjects() {
+		asks = append(asks, history.HistoryQuery{Model: r.Model, Kind: history.EventAttach, Subject: subject.Digest})
+	}
+	var all []evidence.Person
+	for _, q := range asks {
+		for e, err := range s.Catalog.History(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			took := e.Kind == history.EventPublish && e.Release == r.Digest || e.Builds()
+			if who := e.Publisher(); took && who.Principal != "" && !slices.Contains(all, who) {
+				all = append(all, who)
+			}
+		}
+	}
+	return all, nil
 }

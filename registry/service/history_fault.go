@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -99,9 +100,6 @@ func accept(ctx context.Context, s *Backend, p modelPlace, reason string) error 
 	return s.apply(ctx, storage.Change{Event: event, DecisionBasis: &history.DecisionBasis{ModelState: standing}})
 }
 
-// modelPlace is a model in an environment.
-type modelPlace struct{ environment, model string }
-
 // withHeads lists the places that have a head, and every protected environment for each model
 // that has a head anywhere. The head of such an environment may be missing.
 func withHeads(ctx context.Context, s *Backend) ([]modelPlace, error) {
@@ -138,16 +136,6 @@ func everMoved(ctx context.Context, s *Backend) ([]modelPlace, error) {
 		}
 	}
 	return unique(places), nil
-}
-
-// unique removes duplicates and keeps the first of each.
-func unique[T comparable](all []T) []T {
-	seen := make(map[T]bool)
-	return slices.DeleteFunc(all, func(v T) bool {
-		again := seen[v]
-		seen[v] = true
-		return again
-	})
 }
 
 // faultsOf compares the history with a head and all content of its environment. If the tags are
@@ -240,11 +228,26 @@ func tagged(ctx context.Context, s *Backend, environment, model string) ([]stora
 	}
 }
 
+// modelPlace is a model in an environment.
+type modelPlace struct{ environment, model string }
+
+// unique removes duplicates and keeps the first of each.
+func unique[T comparable](all []T) []T {
+	seen := make(map[T]bool)
+	return slices.DeleteFunc(all, func(v T) bool {
+		again := seen[v]
+		seen[v] = true
+		return again
+	})
+}
+
 // unexplained refuses a promotion if the history does not explain one of these: the head or
 // tags of the destination, the evidence about the release or that head, or the catalog's order
 // of evidence about the release.
-func unexplained(ctx context.Context, s *Backend, m move, here, there []evidence.Claim) error {
-	fault, err := headFault(ctx, s, m.basis.ModelState)
+func unexplained(
+	ctx context.Context, s *Backend, to policy.Environment, release registry.Digest, basis history.ModelState, here, there []evidence.Claim,
+) error {
+	fault, err := headFault(ctx, s, basis)
 	if err != nil {
 		return err
 	}
@@ -252,12 +255,12 @@ func unexplained(ctx context.Context, s *Backend, m move, here, there []evidence
 	if fault != nil {
 		faults = append(faults, fault.Err())
 	}
-	a := newAudit(s, m.to, m.basis.ModelState)
+	a := newAudit(s, to, basis)
 	a.promoting = true
-	if m.basis.Head.Release != m.release.Digest {
+	if basis.Head.Release != release {
 		err = a.readSummaries(ctx)
 	}
-	a.add(m.release.Digest, "").claims = there
+	a.add(release, "").claims = there
 	if err := errors.Join(err, a.addTagged(ctx)); err != nil {
 		return err
 	}
@@ -265,5 +268,5 @@ func unexplained(ctx context.Context, s *Backend, m move, here, there []evidence
 	for _, f := range found {
 		faults = append(faults, f.Err())
 	}
-	return errors.Join(append(faults, err, misplaced(ctx, s, m, slices.Concat(here, there)))...)
+	return errors.Join(append(faults, err, misplaced(ctx, s, basis, slices.Concat(here, there)))...)
 }

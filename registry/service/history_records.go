@@ -38,9 +38,9 @@ func recordFaults(ctx context.Context, s *Backend, model string) ([]history.Hist
 
 // misplaced refuses a promotion for which the catalog's order of evidence differs from the
 // history up to its basis.
-func misplaced(ctx context.Context, s *Backend, m move, claims []evidence.Claim) error {
+func misplaced(ctx context.Context, s *Backend, basis history.ModelState, claims []evidence.Claim) error {
 	all := make(history.NamedFirst)
-	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: m.release.Model, Before: m.basis.Seq + 1}) {
+	for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Model: basis.Model, Before: basis.Seq + 1}) {
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func misplaced(ctx context.Context, s *Backend, m move, claims []evidence.Claim)
 		}
 	}
 	var faults []error
-	for _, f := range first.Faults(m.release.Model, records) {
+	for _, f := range first.Faults(basis.Model, records) {
 		faults = append(faults, f.Err())
 	}
 	return errors.Join(faults...)

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
@@ -65,15 +64,6 @@ func ReleaseHold(ctx context.Context, s *Backend, req api.HoldRelease) error {
 		}
 		return hold(ctx, s, standing, history.EventHoldRelease, "", req.Reason)
 	})
-}
-
-// checkReason checks the reason that a person gives for a change and that others read. why says
-// what the reason is for. Errors: CodeInvalid.
-func checkReason(verb, why, reason string) error {
-	if strings.TrimSpace(reason) == "" {
-		return registry.Errorf(registry.CodeInvalid, "%s: a reason is required, %s (--reason TEXT)", verb, why)
-	}
-	return registry.ValidateText(verb+": the reason", reason)
 }
 
 // hold sets or clears the hold of a head.

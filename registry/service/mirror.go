@@ -8,26 +8,10 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-// Mirror is a copy of catalog data in another registry: tags, for clients that use only that
-// registry, and lists of referrers. The other registry may lose them; the history has them too.
-type Mirror interface {
-	// Relist lists stored evidence again as a referrer of its subject. Errors: CodeNotFound if the
-	// evidence no longer exists.
-	Relist(ctx context.Context, repository string, evidence registry.Digest) error
-	// Restore stores evidence again that the catalog keeps, and lists it. Errors: CodeNotFound, CodeInvalid and
-	// CodeConflict if the repository does not take it.
-	Restore(ctx context.Context, repository string, b evidence.Bundle) error
-	// Tag returns the digest that a tag names. Errors: CodeNotFound.
-	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
-	// SetTag sets a tag to a manifest of the repository.
-	SetTag(ctx context.Context, repository, tag string, d registry.Digest) error
-}
 
 // mirrorRounds is how often the head may move while its mirror is written.
 const mirrorRounds = 5
@@ -214,35 +198,4 @@ func mirrored(ctx context.Context, s *Backend, repository, tag string) (registry
 // immutable reports whether a tag of an environment must never move.
 func immutable(e policy.Environment, tag string) bool {
 	return e.Protected() && tag != artifact.HeadTag
-}
-
-// tagsTaken refuses a version that the history knows with another digest, or one of whose tags
-// names another digest in the other registry. Nothing prevents other clients from moving or
-// deleting tags there.
-func tagsTaken(ctx context.Context, s *Backend, m move) error {
-	events, err := s.History(ctx,
-		history.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: history.EventPromote})
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		if e.Version == m.release.Tag() && e.Release != m.release.Digest {
-			return m.taken(e.Release)
-		}
-	}
-	tags := m.release.Tags()
-	for _, tag := range mirrorOrder(tags) {
-		have, err := mirrored(ctx, s, m.destination(), tag)
-		switch {
-		case err != nil:
-			return err
-		case have == "" || have == tags[tag] || !immutable(m.to, tag):
-		case tag == m.release.Tag():
-			return m.taken(have)
-		default:
-			return registry.Errorf(registry.CodePolicy,
-				"tag %s of %s on %s names another digest (%s): choose a new version", tag, m.destination(), m.to.Registry, have)
-		}
-	}
-	return nil
 }

@@ -3,10 +3,8 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
@@ -26,21 +24,6 @@ func nodeTypes(ctx context.Context, s *Backend) ([]registry.Named[artifact.Node]
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-// tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.
-func tellNodes(ctx context.Context, s *Backend, m move, p *api.Promotion) {
-	if m.standing == nil {
-		return
-	}
-	all, err := nodeTypes(ctx, s)
-	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("the node types cannot be read, so what they get is unknown: %v", err))
-		return
-	}
-	if len(all) > 0 {
-		p.NodesGet = policy.NodesGet(m.release, all, m.standing)
-	}
 }
 
 // knownNodeTypes reads all node types, and their digest. Without a table they are unknown.

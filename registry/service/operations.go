@@ -42,8 +42,8 @@ func (s *Service) Engine(ctx context.Context, environment, model string, d regis
 	return Engine(ctx, s.backend, environment, model, d)
 }
 
-func (s *Service) Environments(ctx context.Context) (policy.Environments, error) {
-	return Environments(ctx, s.backend)
+func (s *Service) Environments(context.Context) (policy.Environments, error) {
+	return s.backend.Environments, nil
 }
 
 func (s *Service) HeadFaults(ctx context.Context) ([]history.HistoryFault, error) {

@@ -7,9 +7,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/internal/lru"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-var _ api.Previewer = (*Remembering)(nil)
 
 // previewTime is how long a preview is returned again. Evidence of an environment that builds write
 // to can come and go without an event.
@@ -27,9 +27,24 @@ type preview struct {
 	until     time.Time
 }
 
+// Previews remembers what promotions would be decided, while the catalog has no newer event. It is safe for concurrent use.
+type Previews struct {
+	backend *Backend
+	latest  storage.Latest
+	known   *lru.Cache[previewed, *preview]
+}
+
+// NewPreviews returns an empty cache of about the given number of bytes. latest must use the catalog of s.
+func NewPreviews(s *Backend, latest storage.Latest, bytes int) *Previews {
+	return &Previews{backend: s, latest: latest, known: lru.New[previewed, *preview](bytes)}
+}
+
+// Bytes returns the approximate size of the cache in bytes.
+func (c *Previews) Bytes() int { return c.known.Bytes() }
+
 // Preview decides about a promotion without reading all bytes of the release.
-func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
-	from, to, err := m.backend.Environments.Edge(req.From, req.To)
+func (c *Previews) Preview(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
+	from, to, err := c.backend.Environments.Edge(req.From, req.To)
 	if err != nil {
 		return api.Promotion{}, err
 	}
@@ -37,20 +52,20 @@ func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.
 	// Evidence in another registry changes without an event, and so does what a tag names that can be pushed.
 	tag := req.Ref != "" && registry.Digest(req.Ref).Validate() != nil
 	if from.External() || to.External() || tag {
-		p, _, err := m.decidePreview(ctx, req)
+		p, _, err := decidePreview(ctx, c.backend, req)
 		return p, err
 	}
 	q := previewed{from.Name, to.Name, req.Model, req.Ref}
-	events, err := m.lastEvents(ctx, q)
+	events, err := c.lastEvents(ctx, q)
 	if err != nil {
 		return api.Promotion{}, err
 	}
-	now := m.backend.Now()
-	if known, ok := m.previews.Get(q); ok && known.events == events && now.Before(known.until) &&
-		sameNodeTypes(ctx, m.backend, known.basis) == nil {
+	now := c.backend.Now()
+	if known, ok := c.known.Get(q); ok && known.events == events && now.Before(known.until) &&
+		sameNodeTypes(ctx, c.backend, known.basis) == nil {
 		return known.promotion, known.err
 	}
-	p, basis, err := m.decidePreview(ctx, req)
+	p, basis, err := decidePreview(ctx, c.backend, req)
 	if err != nil && !registry.OnlyCode(err, registry.CodePolicy) {
 		return p, err // a failure beside a refusal may be over the next time
 	}
@@ -58,36 +73,30 @@ func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.
 	if changes := p.Decision.Until; !changes.IsZero() && changes.Before(until) {
 		until = changes
 	}
-	m.previews.Put(q, &preview{p, err, events, basis, until}, previewBytes(p))
+	c.known.Put(q, &preview{p, err, events, basis, until}, previewBytes(p))
 	return p, err
-}
-
-// PreviewRollback decides about a rollback without reading the bytes of the release.
-func (m *Remembering) PreviewRollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
-	req.DryRun, req.Replaces, req.Reason = true, nil, "preview" // a reason is required, and this one is stored nowhere
-	return goBack(ctx, m.backend, retreat{RollbackRequest: req, preview: true})
 }
 
 // lastEvents are the events from which a preview is another one. They are read before it is decided,
 // so that a concurrent change is read again the next time.
-func (m *Remembering) lastEvents(ctx context.Context, q previewed) (events [4]registry.Digest, err error) {
+func (c *Previews) lastEvents(ctx context.Context, q previewed) (events [4]registry.Digest, err error) {
 	places := [...][2]string{{q.from, q.model}, {q.to, q.model}, {q.from, ""}, {q.to, ""}}
 	for i, place := range places {
-		if events[i], err = m.latest.LastEvent(ctx, place[0], place[1]); err != nil {
+		if events[i], err = c.latest.LastEvent(ctx, place[0], place[1]); err != nil {
 			return events, err
 		}
 	}
 	return events, nil
 }
 
-func (m *Remembering) decidePreview(ctx context.Context, req api.PromoteRequest) (api.Promotion, history.DecisionBasis, error) {
+func decidePreview(ctx context.Context, s *Backend, req api.PromoteRequest) (api.Promotion, history.DecisionBasis, error) {
 	req.DryRun, req.BreakGlass, req.Downgrade, req.Replaces = true, false, false, nil
-	planned, err := plan(ctx, m.backend, req)
+	planned, err := plan(ctx, s, req)
 	if err != nil {
 		return api.Promotion{}, history.DecisionBasis{}, err
 	}
 	planned.rehashed = true // a promotion reads all bytes, and this is none
-	err = decide(ctx, m.backend, &planned)
+	err = decide(ctx, s, &planned)
 	return planned.promotion(), planned.basis, err
 }
 

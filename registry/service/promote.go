@@ -1,6 +1,8 @@
 package service
 
 import (
+	"fmt"
+
 	"context"
 	"errors"
 	"slices"
@@ -211,9 +213,9 @@ func decide(ctx context.Context, s *Backend, m *move) error {
 		unmet(m.to.Name, m.decision),
 		missingEvidence(ctx, s, *m, history.HistoryQuery{Environment: m.from.Name}, here.present),
 		missingEvidence(ctx, s, *m, history.HistoryQuery{Environment: m.to.Name, Kind: history.EventAttach}, there.present),
-		unexplained(ctx, s, *m, here.claims, there.claims),
+		unexplained(ctx, s, m.to, m.release.Digest, m.basis.ModelState, here.claims, there.claims),
 		held(m.basis.Head),
-		versionTaken(ctx, s, *m))
+		versionTaken(ctx, s, m.to, m.release))
 }
 
 // promotionContext is what the policy has to know of the promotion, but for the comparison.
@@ -332,18 +334,6 @@ func bring(ctx context.Context, s *Backend, m *move, here releaseEvidence) (bool
 	return true, abandon(ctx, s, *m)
 }
 
-// union adds to the source's evidence what was added at the destination since an earlier
-// promotion of the release. A quarantine counts wherever it is.
-func union(here, there []evidence.Claim) []evidence.Claim {
-	all := slices.Clone(here)
-	for _, c := range there {
-		if !slices.ContainsFunc(here, func(same evidence.Claim) bool { return same.Bundle == c.Bundle }) {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
 // replacing compares the release with the one that it would replace, if a requirement asks for it. claims
 // are about the release.
 func replacing(ctx context.Context, s *Backend, m move, claims []evidence.Claim) (*policy.Comparison, error) {
@@ -378,4 +368,19 @@ func (m *move) weigh(policy policy.Policy, here releaseEvidence, all []evidence.
 	}
 	m.decision = policy.Check(m.release, all)
 	m.accepted, _ = evidence.Accept(m.release, all)
+}
+
+// tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.
+func tellNodes(ctx context.Context, s *Backend, m move, p *api.Promotion) {
+	if m.standing == nil {
+		return
+	}
+	all, err := nodeTypes(ctx, s)
+	if err != nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the node types cannot be read, so what they get is unknown: %v", err))
+		return
+	}
+	if len(all) > 0 {
+		p.NodesGet = policy.NodesGet(m.release, all, m.standing)
+	}
 }

@@ -65,19 +65,6 @@ func publish(ctx context.Context, s *Backend, e policy.Environment, r artifact.R
 	return history.Head{Environment: e.Name, Model: r.Model, Release: r.Digest, Version: r.Tag(), Since: now}, err
 }
 
-// needs returns the manifests of an environment that must not be collected before a head or the
-// history names them. It is empty for another registry, whose content is not collected here.
-func needs(e policy.Environment, model string, digests ...registry.Digest) []storage.ManifestPlace {
-	if e.External() {
-		return nil
-	}
-	var all []storage.ManifestPlace
-	for _, d := range digests {
-		all = append(all, storage.ManifestPlace{Repository: registry.Repository(e.Name, model), Digest: d})
-	}
-	return all
-}
-
 // tagMoves returns moves of every tag of the release. The mirror of the head may always move.
 func tagMoves(repository string, r artifact.Release, immutable bool) []storage.TagMove {
 	var moves []storage.TagMove

@@ -1,8 +1,9 @@
 package service
 
 import (
-	"context"
 	"errors"
+
+	"context"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -52,23 +53,15 @@ func relist(ctx context.Context, s *Backend, environment policy.Environment, r a
 	return nil
 }
 
-// restore lists adverse evidence again that the catalog keeps, and stores it again if it is gone. It reports whether that
-// worked: a repository may refuse what names per-case figures that are gone too. It counts all the same. Errors:
-// CodeUnavailable and CodeConflict.
-func restore(ctx context.Context, s *Backend, repository string, b evidence.Bundle) (bool, error) {
-	if s.Mirror == nil {
-		return false, nil
-	}
-	err := s.Mirror.Relist(ctx, repository, b.Digest)
-	if registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeInvalid) {
-		if b, err = s.Content.Bundle(ctx, repository, b.Digest); err == nil {
-			err = s.Mirror.Restore(ctx, repository, b)
+// recorded lists the evidence about a release that events name.
+func recorded(events []history.Event, r artifact.Release) []registry.Digest {
+	var all []registry.Digest
+	for _, e := range events {
+		if concerns(e, r) {
+			all = append(all, e.Evidence...)
 		}
 	}
-	if err != nil && ctx.Err() == nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeConflict) {
-		return false, nil
-	}
-	return err == nil, err
+	return all
 }
 
 // Relist lists adverse evidence again, in the repository of each environment whose history names it, where the repository
@@ -93,13 +86,29 @@ func Relist(ctx context.Context, s *Backend) (int, error) {
 	return n, errors.Join(failed...)
 }
 
-// recorded lists the evidence about a release that events name.
-func recorded(events []history.Event, r artifact.Release) []registry.Digest {
-	var all []registry.Digest
-	for _, e := range events {
-		if concerns(e, r) {
-			all = append(all, e.Evidence...)
+// restore lists adverse evidence again that the catalog keeps, and stores it again if it is gone. It reports whether that
+// worked: a repository may refuse what names per-case figures that are gone too. It counts all the same. Errors:
+// CodeUnavailable and CodeConflict.
+func restore(ctx context.Context, s *Backend, repository string, b evidence.Bundle) (bool, error) {
+	if s.Mirror == nil {
+		return false, nil
+	}
+	err := s.Mirror.Relist(ctx, repository, b.Digest)
+	if registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeInvalid) {
+		if b, err = s.Content.Bundle(ctx, repository, b.Digest); err == nil {
+			err = s.Mirror.Restore(ctx, repository, b)
 		}
 	}
-	return all
+	if err != nil && ctx.Err() == nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func concerns(e history.Event, r artifact.Release) bool {
+	if e.Kind == history.EventAttach {
+		_, isEngine := r.Engine(e.Subject)
+		return isEngine || e.Subject == r.Digest
+	}
+	return e.Kind == history.EventPromote && e.Release == r.Digest
 }

@@ -99,3 +99,24 @@ func engineChecks(
 		return policy.CheckEngineStanding(resource, r, e, found.claims, restrictions).Unmet()
 	}, found, nil
 }
+
+// summarized refuses a release that no trusted promoter allowed in the environment.
+func summarized(s *Backend, environment string, r artifact.Release, claims []evidence.Claim) error {
+	if _, _, ok := policy.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
+		return nil
+	}
+	return registry.Errorf(registry.CodePolicy,
+		"%s %s in %s has no verification summary of a trusted promoter: promote it again", r.Model, r.Tag(), environment)
+}
+
+// refused lists the engines that resolve refuses on every node.
+func (d resolvable) refused() []string {
+	var warnings []string
+	for _, e := range d.engines {
+		if reasons := e.refused(); len(reasons) > 0 {
+			warnings = append(warnings,
+				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), reasons[0]))
+		}
+	}
+	return warnings
+}

@@ -3,13 +3,11 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -20,6 +18,12 @@ import (
 // operator; changed bytes, a quarantine and revoked keys do.
 func Rollback(ctx context.Context, s *Backend, req api.RollbackRequest) (api.Promotion, error) {
 	return goBack(ctx, s, retreat{RollbackRequest: req})
+}
+
+// previewRollback decides about a rollback without reading the bytes of the release.
+func previewRollback(ctx context.Context, s *Backend, req api.RollbackRequest) (api.Promotion, error) {
+	req.DryRun, req.Replaces, req.Reason = true, nil, "preview" // a reason is required, and this one is stored nowhere
+	return goBack(ctx, s, retreat{RollbackRequest: req, preview: true})
 }
 
 // goBack does a rollback, or says what it would do.
@@ -51,21 +55,6 @@ func goBack(ctx context.Context, s *Backend, r retreat) (api.Promotion, error) {
 		return r.promotion, err
 	}
 	return r.promotion, giveUp(ctx, s, environment, r.announced, err)
-}
-
-// existingHead returns a head. Errors: CodeNotFound, with a hint that says where to find the
-// names.
-func existingHead(ctx context.Context, s *Backend, environment, model string) (history.Head, error) {
-	head, err := s.Catalog.Head(ctx, environment, model)
-	if registry.HasCode(err, registry.CodeNotFound) {
-		return history.Head{}, registry.WithHint(
-			registry.Errorf(registry.CodeNotFound, "%s has no model %q", environment, model),
-			"mlpromote list shows the models of every environment")
-	}
-	if err != nil {
-		return history.Head{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
-	}
-	return head, nil
 }
 
 // retreat is a rollback in progress.
@@ -159,37 +148,6 @@ func rollback(ctx context.Context, s *Backend, m *retreat) error {
 	})
 }
 
-// asSeen compares a head with the one that a caller saw when they decided. Errors: CodeConflict.
-func asSeen(seen *registry.Digest, environment, model string, now history.Head) error {
-	if seen == nil || *seen == now.Release {
-		return nil
-	}
-	there := "nothing"
-	if now.Release != "" {
-		there = fmt.Sprintf("%s (%s)", now.Version, now.Release)
-	}
-	return registry.WithHint(
-		registry.Errorf(registry.CodeConflict, "%s has %s of %s, which is not what you saw when you decided", environment, there, model),
-		"look at what is there now, and decide again")
-}
-
-// elsewhere returns the error that the head changed since the request.
-func elsewhere(asked, now history.Head) error {
-	return registry.WithHint(
-		registry.Errorf(
-			registry.CodeConflict,
-			"%s in %s was at %s (hold %q) at the time of the request, but is now at %s (hold %q): another request changed it",
-			asked.Model,
-			asked.Environment,
-			asked.Version,
-			asked.Hold,
-			now.Version,
-			now.Hold,
-		),
-		"check the new head and try again",
-	)
-}
-
 // earlier returns the head to go back to: that of the version, or the one that the current head
 // replaced when it was promoted.
 func earlier(ctx context.Context, s *Backend, head history.Head, version string) (registry.Digest, error) {
@@ -256,13 +214,4 @@ func mayReturn(ctx context.Context, s *Backend, m *retreat, r artifact.Release) 
 	decision := policy.CheckReturn(s.resource(m.Environment, r.Model), r, claims, restrictions)
 	decision.IgnoreAll(ignored)
 	return decision, errors.Join(rehash, unmet(m.Environment, decision))
-}
-
-// summarized refuses a release that no trusted promoter allowed in the environment.
-func summarized(s *Backend, environment string, r artifact.Release, claims []evidence.Claim) error {
-	if _, _, ok := policy.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
-		return nil
-	}
-	return registry.Errorf(registry.CodePolicy,
-		"%s %s in %s has no verification summary of a trusted promoter: promote it again", r.Model, r.Tag(), environment)
 }

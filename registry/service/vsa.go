@@ -6,7 +6,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // summary is a verification summary that was attached in the destination.
@@ -120,9 +119,6 @@ func trustPromoter(s *Backend, m move, err error) error {
 		s.resource(m.to.Name, ""),
 	)
 }
-
-// rules is the digest of what an environment requires.
-func rules(e policy.Environment) (registry.Digest, error) { return registry.CanonicalDigest(e) }
 
 func vsa(s *Backend, m move, historyHead registry.Digest) (evidence.VSA, error) {
 	policy, err := rules(m.to)
