@@ -209,7 +209,28 @@ func arrows() []rule {
 		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/api", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid"}},
-		{"registry/service", []string{"registry/api", "registry", "registry/internal/lru"}},
+		// The operations of a service. What they share lies at the bottom; promotion and rollback do not know each other.
+		{"registry/service", []string{
+			"registry", "registry/api", "registry/service/attachment", "registry/service/audit", "registry/service/backend", "registry/service/documents",
+			"registry/service/heads", "registry/service/lookup", "registry/service/promotion", "registry/service/resolution", "registry/service/rollback",
+		}},
+		{"registry/service/backend", []string{"registry"}},
+		{"registry/service/lookup", []string{"registry", "registry/service/backend"}},
+		{"registry/service/documents", []string{"registry", "registry/service/backend"}},
+		{"registry/service/audit", []string{"registry", "registry/service/backend", "registry/service/documents", "registry/service/lookup"}},
+		{"registry/service/attachment", []string{"registry", "registry/api", "registry/service/backend", "registry/service/lookup"}},
+		{"registry/service/heads", []string{"registry", "registry/api", "registry/service/backend", "registry/service/lookup"}},
+		{"registry/service/resolution", []string{
+			"registry", "registry/api", "registry/internal/lru", "registry/service/backend", "registry/service/documents", "registry/service/lookup",
+		}},
+		{"registry/service/promotion", []string{
+			"registry", "registry/api", "registry/internal/lru", "registry/service/attachment", "registry/service/audit", "registry/service/backend",
+			"registry/service/documents", "registry/service/heads", "registry/service/lookup",
+		}},
+		{"registry/service/rollback", []string{
+			"registry", "registry/api", "registry/service/backend", "registry/service/documents", "registry/service/heads", "registry/service/lookup",
+			"registry/service/resolution",
+		}},
 		{"registry/scrub", []string{"registry"}},
 		{"registry/webhook", []string{"registry/api", "registry"}},
 		{"registry/strictyaml", []string{"registry"}},
@@ -267,6 +288,8 @@ func TestJudge(t *testing.T) {
 		{"pipeline/toolchain/ort", "pipeline/toolchain/install", true},
 		{"registry", "registry/oci", false},
 		{"registry/service", "signer", false},
+		{"registry/service/promotion", "registry/service/rollback", false},
+		{"registry/service/lookup", "registry/service", false},
 		{"registry/blob", "registry/mem", false},
 		{"registry/sqlite", "registry/registrytest", false},
 		{"registry/oci", "pipeline/run", false},

@@ -4,17 +4,20 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/service/promotion"
+	"mlpromote.dev/mlpromote/registry/service/resolution"
+	"mlpromote.dev/mlpromote/registry/service/rollback"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Remembering is a Service that remembers what it read for resolves, and what it decided for previews, while
-// the catalog has no newer event about it. It is safe for concurrent use.
+// Remembering is a Service that remembers the answers of resolves and previews until the catalog has a newer
+// event about them. It is safe for concurrent use.
 //
 // The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
 	*Service
-	resolved *Cache
-	previews *Previews
+	resolved *resolution.Cache
+	previews *promotion.Previews
 }
 
 var (
@@ -25,7 +28,7 @@ var (
 // Remember returns s with a cache of about the given number of bytes for resolves, and another of a
 // quarter of that for previews. latest must use the catalog of s.
 func Remember(s *Service, latest storage.Latest, bytes int) *Remembering {
-	return &Remembering{Service: s, resolved: NewCache(s.backend, latest, bytes), previews: NewPreviews(s.backend, latest, bytes/4)}
+	return &Remembering{Service: s, resolved: resolution.NewCache(s.backend, latest, bytes), previews: promotion.NewPreviews(s.backend, latest, bytes/4)}
 }
 
 // Resolve is [resolution.Cache.Resolve].
@@ -45,7 +48,7 @@ func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.
 
 // PreviewRollback is [rollback.Preview].
 func (m *Remembering) PreviewRollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
-	return previewRollback(ctx, m.backend, req)
+	return rollback.Preview(ctx, m.backend, req)
 }
 
 // Bytes returns the approximate size of the caches in bytes.

@@ -1,6 +1,5 @@
-// Package service implements the registry: it reads content and evidence, checks the policy,
-// and moves heads. Package registry has the rules. This package orders the steps so that a
-// crash at any point leaves the old head or the new one.
+// Package service implements the operations of a registry. Each package below it carries out some of them: it reads content
+// and evidence, checks the policy, and orders the steps so that a crash at any point leaves the old head or the new one.
 package service
 
 import (
@@ -10,16 +9,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/service/backend"
+	"mlpromote.dev/mlpromote/registry/service/lookup"
 )
 
 // Service implements api.Interface with its ports. It is safe for concurrent use.
-type Service struct{ backend *Backend }
+type Service struct{ backend *backend.Backend }
 
 var _ api.Interface = (*Service)(nil)
 
 // New checks the configuration. It requires every part that a check depends on. Errors:
 // CodeInvalid.
-func New(c Backend) (*Service, error) {
+func New(c backend.Backend) (*Service, error) {
 	if c.Catalog == nil || c.Records == nil || c.Listing == nil || c.Intents == nil || c.Content == nil ||
 		c.Verify == nil ||
 		c.Sign == nil {
@@ -36,6 +37,6 @@ func New(c Backend) (*Service, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.Content = withKept(c.Content, c.Catalog)
+	c.Content = lookup.WithKept(c.Content, c.Catalog)
 	return &Service{backend: &c}, nil
 }

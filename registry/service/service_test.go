@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -27,18 +28,18 @@ func TestInterfaceOverAnotherRegistry(t *testing.T) {
 func TestNewRefusesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	good := setup(t).config
-	for name, remove := range map[string]func(c *service.Backend){
-		"everything":   func(c *service.Backend) { *c = service.Backend{} },
-		"catalog":      func(c *service.Backend) { c.Catalog = nil },
-		"records":      func(c *service.Backend) { c.Records = nil },
-		"listing":      func(c *service.Backend) { c.Listing = nil },
-		"intents":      func(c *service.Backend) { c.Intents = nil },
-		"content":      func(c *service.Backend) { c.Content = nil },
-		"verify":       func(c *service.Backend) { c.Verify = nil },
-		"sign":         func(c *service.Backend) { c.Sign = nil },
-		"mirror":       func(c *service.Backend) { c.Mirror, c.Environments.List[1].Registry = nil, host },
-		"environments": func(c *service.Backend) { c.Environments = policy.Environments{} },
-		"chain":        func(c *service.Backend) { c.Environments.List[1].From = "moon" },
+	for name, remove := range map[string]func(c *backend.Backend){
+		"everything":   func(c *backend.Backend) { *c = backend.Backend{} },
+		"catalog":      func(c *backend.Backend) { c.Catalog = nil },
+		"records":      func(c *backend.Backend) { c.Records = nil },
+		"listing":      func(c *backend.Backend) { c.Listing = nil },
+		"intents":      func(c *backend.Backend) { c.Intents = nil },
+		"content":      func(c *backend.Backend) { c.Content = nil },
+		"verify":       func(c *backend.Backend) { c.Verify = nil },
+		"sign":         func(c *backend.Backend) { c.Sign = nil },
+		"mirror":       func(c *backend.Backend) { c.Mirror, c.Environments.List[1].Registry = nil, host },
+		"environments": func(c *backend.Backend) { c.Environments = policy.Environments{} },
+		"chain":        func(c *backend.Backend) { c.Environments.List[1].From = "moon" },
 	} {
 		c := good
 		c.Environments.List = append([]policy.Environment{}, good.Environments.List...)
@@ -47,7 +48,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 			t.Errorf("without %s: service %v, error %v, want CodeInvalid", name, s, err)
 		}
 	}
-	w := setup(t, func(c *service.Backend) { c.Now = nil })
+	w := setup(t, func(c *backend.Backend) { c.Now = nil })
 	w.Build(t, registrytest.Build{})
 	events, err := w.History(t.Context(), history.HistoryQuery{Limit: 1})
 	if err != nil || len(events) != 1 || events[0].Time.IsZero() {
