@@ -317,3 +317,27 @@ func admit(ctx context.Context, s *backend.Backend, a api.Attachment, now time.T
 	}
 	return claim, nil
 }
+
+// mayApprove refuses an approval that could never count: about an engine alone, or by a key that
+// built the release. Policy ignores such approvals too; here their signer learns it.
+func mayApprove(ctx context.Context, s *backend.Backend, a api.Attachment, r artifact.Release, subject artifact.Subject, claim evidence.Claim) error {
+	if t := claim.Statement.PredicateType; t != evidence.PredicateApproval && t != evidence.PredicateBreakGlass {
+		return nil
+	}
+	if !subject.Index {
+		return registry.Errorf(registry.CodeInvalid, "attach: an approval is about a release, and %s is an engine", subject.Digest)
+	}
+	if approval, _ := claim.Approval(); approval.Withdrawn {
+		return nil
+	}
+	found, err := lookup.Evidence(ctx, s, registry.Repository(a.Environment, a.Model), s.Resource(a.Environment, a.Model), r)
+	if err != nil {
+		return err
+	}
+	if evidence.IsBuilder(r, found.Claims, claim.Signer) {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeTrust, "attach: key %s signed the build of this release, so it cannot approve it", claim.Signer),
+			"another person must approve, with their own key")
+	}
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/service/lookup"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // audit compares the history with the content of an environment for a model. It reads the
@@ -323,4 +324,19 @@ func (a *audit) mayBePushed(ctx context.Context, c evidence.Claim) (bool, error)
 	}
 	m, err := a.Manifests.Manifest(ctx, registry.Repository(a.environment.Name, a.model), c.Bundle)
 	return m.Pusher != "", err
+}
+
+// tagged lists the tagged releases of an environment.
+func tagged(ctx context.Context, s *backend.Backend, environment, model string) ([]storage.TaggedRelease, error) {
+	var releases []storage.TaggedRelease
+	for after := ""; ; {
+		page, err := lookup.Releases(ctx, s, environment, model, after, storage.MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		releases = append(releases, page.Items...)
+		if after = page.Next; after == "" {
+			return releases, nil
+		}
+	}
 }

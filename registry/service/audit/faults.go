@@ -11,7 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/service/documents"
-	"mlpromote.dev/mlpromote/registry/service/lookup"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -103,44 +102,6 @@ func accept(ctx context.Context, s *backend.Backend, p modelPlace, reason string
 	return s.Apply(ctx, storage.Change{Event: event, DecisionBasis: &history.DecisionBasis{ModelState: standing}})
 }
 
-// withHeads lists the places that have a head, and every protected environment for each model
-// that has a head anywhere. The head of such an environment may be missing.
-func withHeads(ctx context.Context, s *backend.Backend) ([]modelPlace, error) {
-	heads, err := s.Catalog.Heads(ctx, "", "")
-	if err != nil {
-		return nil, err
-	}
-	var places []modelPlace
-	for _, h := range heads {
-		places = append(places, modelPlace{h.Environment, h.Model})
-	}
-	for _, h := range heads {
-		for _, e := range s.Environments.List {
-			if e.Protected() {
-				places = append(places, modelPlace{e.Name, h.Model})
-			}
-		}
-	}
-	return unique(places), nil
-}
-
-// everMoved is withHeads plus the places that had a head according to the history.
-func everMoved(ctx context.Context, s *backend.Backend) ([]modelPlace, error) {
-	places, err := withHeads(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	for _, kind := range []history.EventKind{history.EventPublish, history.EventPromote} {
-		for e, err := range s.Catalog.History(ctx, history.HistoryQuery{Kind: kind}) {
-			if err != nil {
-				return nil, err
-			}
-			places = append(places, modelPlace{e.Environment, e.Model})
-		}
-	}
-	return unique(places), nil
-}
-
 // faultsOf compares the history with a head and all content of its environment. If the tags are
 // on another registry, evidence may also be about a release of the environment before.
 func faultsOf(ctx context.Context, s *backend.Backend, p modelPlace) ([]history.HistoryFault, error) {
@@ -216,38 +177,10 @@ func headFault(ctx context.Context, s *backend.Backend, standing history.ModelSt
 		Environment: standing.Environment, Model: standing.Model, Before: standing.Seq + 1, Descending: true}))
 }
 
-// tagged lists the tagged releases of an environment.
-func tagged(ctx context.Context, s *backend.Backend, environment, model string) ([]storage.TaggedRelease, error) {
-	var releases []storage.TaggedRelease
-	for after := ""; ; {
-		page, err := lookup.Releases(ctx, s, environment, model, after, storage.MaxPage)
-		if err != nil {
-			return nil, err
-		}
-		releases = append(releases, page.Items...)
-		if after = page.Next; after == "" {
-			return releases, nil
-		}
-	}
-}
-
-// modelPlace is a model in an environment.
-type modelPlace struct{ environment, model string }
-
-// unique removes duplicates and keeps the first of each.
-func unique[T comparable](all []T) []T {
-	seen := make(map[T]bool)
-	return slices.DeleteFunc(all, func(v T) bool {
-		again := seen[v]
-		seen[v] = true
-		return again
-	})
-}
-
-// Unexplained refuses a promotion if the history does not explain the head or tags of the
+// CheckExplained refuses a promotion if the history does not explain the head or tags of the
 // destination, the evidence about the release or that head, or the catalog's order of evidence
 // about the release.
-func Unexplained(
+func CheckExplained(
 	ctx context.Context, s *backend.Backend, to policy.Environment, release registry.Digest, basis history.ModelState, here, there []evidence.Claim,
 ) error {
 	fault, err := headFault(ctx, s, basis)

@@ -61,7 +61,7 @@ func ReleaseHold(ctx context.Context, s *backend.Backend, req api.HoldRelease) e
 			return err
 		}
 		if standing.Head.Release != head.Release || standing.Head.Hold != head.Hold {
-			return Elsewhere(head, standing.Head)
+			return HeadChanged(head, standing.Head)
 		}
 		return setHold(ctx, s, standing, history.EventHoldRelease, "", req.Reason)
 	})

@@ -13,8 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
-// Unmet refuses a release for the requirements that a decision found unmet.
-func Unmet(environment string, d policy.Decision) error {
+// CheckDecision refuses a release for the requirements that a decision found unmet.
+func CheckDecision(environment string, d policy.Decision) error {
 	if d.Allowed() {
 		return nil
 	}
@@ -70,8 +70,8 @@ func withoutFailing(d policy.Decision, refusal error) error {
 		registry.Count(len(fine), "engine"), strings.Join(slices.Compact(failing), ", "))
 }
 
-// Held refuses to move a head that people hold.
-func Held(head history.Head) error {
+// CheckHold refuses to move a head that people hold.
+func CheckHold(head history.Head) error {
 	if head.Hold == "" {
 		return nil
 	}
@@ -84,8 +84,8 @@ func Held(head history.Head) error {
 	)
 }
 
-// AsSeen compares a head with the one that a caller saw when they decided. Errors: CodeConflict.
-func AsSeen(seen *registry.Digest, environment, model string, now history.Head) error {
+// CheckSeen compares a head with the one that a caller saw when they decided. Errors: CodeConflict.
+func CheckSeen(seen *registry.Digest, environment, model string, now history.Head) error {
 	if seen == nil || *seen == now.Release {
 		return nil
 	}
@@ -98,8 +98,8 @@ func AsSeen(seen *registry.Digest, environment, model string, now history.Head) 
 		"look at what is there now, and decide again")
 }
 
-// Elsewhere returns the error that the head changed since the request.
-func Elsewhere(asked, now history.Head) error {
+// HeadChanged returns the error that the head changed since the request.
+func HeadChanged(asked, now history.Head) error {
 	return registry.WithHint(
 		registry.Errorf(
 			registry.CodeConflict,
@@ -115,8 +115,8 @@ func Elsewhere(asked, now history.Head) error {
 	)
 }
 
-// VersionTaken refuses a version if its tag names another release in the destination.
-func VersionTaken(ctx context.Context, s *backend.Backend, to policy.Environment, r artifact.Release) error {
+// CheckVersion refuses a version if its tag names another release in the destination.
+func CheckVersion(ctx context.Context, s *backend.Backend, to policy.Environment, r artifact.Release) error {
 	if to.External() {
 		return tagsTaken(ctx, s, to, r)
 	}

@@ -13,7 +13,7 @@ import (
 
 // mayStay returns the objections to a release that is already the head.
 func mayStay(m move) error {
-	err := heads.Unmet(m.to.Name, m.decision)
+	err := heads.CheckDecision(m.to.Name, m.decision)
 	if err == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
@@ -23,80 +22,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/service/lookup"
 )
 
-// move is a promotion in progress.
-type move struct {
-	from, to policy.Environment
-	release  artifact.Release
-	dryRun   bool
-	lowers   bool             // a newer version may be replaced
-	breaks   bool             // unmet requirements are skipped where approvers agreed to that
-	seen     *registry.Digest // the head that the caller wants to replace; nil: any
-	reason   string           // of the caller
-
-	// The decision, which may be repeated.
-	basis    history.DecisionBasis // of the destination
-	accepted []evidence.Claim
-	evidence []registry.Digest // accepted evidence, to be copied
-	unkept   []evidence.Claim  // of it, what the catalog has to keep and does not
-	decision policy.Decision
-	already  bool // the head is already at the release
-	// standing lists what speaks against an engine in the destination; nil until that is known.
-	standing func(artifact.Engine) []policy.Requirement
-
-	// Completed work, which is not repeated.
-	rehashed bool
-	brought  bool              // evidence that was added after an earlier promotion of the release
-	copied   []registry.Digest // evidence in the destination; nil: nothing was copied yet
-	summary  summary
-}
-
-func (m move) source() string { return registry.Repository(m.from.Name, m.release.Model) }
-
-func (m move) destination() string { return registry.Repository(m.to.Name, m.release.Model) }
-
-// skipped describes what the promotion skips, or is "".
-func (m move) skipped() string {
-	if m.decision.Skipped == nil {
-		return ""
-	}
-	return m.decision.Skipped.String()
-}
-
-// why is the reason that the history gets, of at most [registry.MaxText] bytes: what the promotion skips, and what its caller
-// said. Where both are long, the former is shortened first: the evidence of the approvers has all of it.
-func (m move) why() string {
-	skipped := m.skipped()
-	if m.reason == "" || skipped == "" {
-		return skipped + m.reason
-	}
-	const between, more = "; ", "…"
-	if room := max(registry.MaxText-len(between)-len(m.reason), registry.MaxText/2); len(skipped) > room {
-		skipped = strings.ToValidUTF8(skipped[:room-len(more)], "") + more
-	}
-	return registry.PlainText(skipped + between + m.reason)
-}
-
 // checkPromotionReason refuses a reason that reads as if approvers had agreed to skip something.
 func checkPromotionReason(reason string) error {
 	if policy.SaysSkipped(reason) {
 		return registry.Errorf(registry.CodeInvalid, "promotion: the reason begins as the history begins those of break-glass promotions: want other words")
 	}
 	return registry.ValidateText("promotion: the reason", reason)
-}
-
-func (m move) intent() history.Intent {
-	return history.Intent{Environment: m.to.Name, Model: m.release.Model, From: m.from.Name, Release: m.release.Digest}
-}
-
-func (m move) promotion() api.Promotion {
-	p := api.Promotion{
-		Environment: m.to.Name, From: m.from.Name, Model: m.release.Model, Version: m.release.Tag(),
-		Release: m.release.Digest, Previous: m.basis.Head.Release, Decision: m.decision, Unchanged: m.already, Hold: m.basis.Head.Hold,
-	}
-	if !m.already {
-		p.VSA = m.summary.bundles
-	}
-	return p
 }
 
 // Promote decides, copies, and moves the head, in an order that leaves no partial state.
@@ -161,14 +92,14 @@ func plan(ctx context.Context, s *backend.Backend, req api.PromoteRequest) (move
 // decide decides on the current basis and evidence. It collects every reason against the
 // promotion, so that all can be printed: changed bytes, missing evidence, unmet requirements, a
 // hold, a version that is taken. If the head is already at the release, with a summary that
-// allows it, judge checks whether it may stay. A lost summary is created again.
+// allows it, mayStay checks whether it may stay. A lost summary is created again.
 func decide(ctx context.Context, s *backend.Backend, m *move) error {
 	var err error
 	if m.basis, err = backend.Basis(ctx, s, m.to.Name, m.release); err != nil {
 		return err
 	}
 	if m.basis.Head.Release != m.release.Digest {
-		if err := heads.AsSeen(m.seen, m.to.Name, m.release.Model, m.basis.Head); err != nil {
+		if err := heads.CheckSeen(m.seen, m.to.Name, m.release.Model, m.basis.Head); err != nil {
 			return err
 		}
 	}
@@ -217,12 +148,12 @@ func decide(ctx context.Context, s *backend.Backend, m *move) error {
 	m.decision.IgnoreAll(here.Ignored)
 	return errors.Join(
 		rehash(ctx, s, m),
-		heads.Unmet(m.to.Name, m.decision),
+		heads.CheckDecision(m.to.Name, m.decision),
 		missingEvidence(ctx, s, *m, history.HistoryQuery{Environment: m.from.Name}, here.Present),
 		missingEvidence(ctx, s, *m, history.HistoryQuery{Environment: m.to.Name, Kind: history.EventAttach}, there.Present),
-		audit.Unexplained(ctx, s, m.to, m.release.Digest, m.basis.ModelState, here.Claims, there.Claims),
-		heads.Held(m.basis.Head),
-		heads.VersionTaken(ctx, s, m.to, m.release))
+		audit.CheckExplained(ctx, s, m.to, m.release.Digest, m.basis.ModelState, here.Claims, there.Claims),
+		heads.CheckHold(m.basis.Head),
+		heads.CheckVersion(ctx, s, m.to, m.release))
 }
 
 // promotionContext is what the policy has to know of the promotion, but for the comparison.
@@ -361,20 +292,6 @@ func replacing(ctx context.Context, s *backend.Backend, m move, claims []evidenc
 	found.Version = was.Tag()
 	found.CountCases(policy.CasesShown(m.release, claims), policy.CasesShown(was, before.Claims))
 	return &found, err
-}
-
-// weigh decides by the policy of the destination, with all evidence. Only evidence of the source is copied.
-func (m *move) weigh(policy policy.Policy, here lookup.ReleaseEvidence, all []evidence.Claim) {
-	counted, _ := evidence.Accept(m.release, here.Listed())
-	m.evidence, m.unkept = nil, nil
-	for _, c := range counted {
-		m.evidence = append(m.evidence, c.Bundle)
-		if c.Adverse() && !here.Kept[c.Bundle] {
-			m.unkept = append(m.unkept, c)
-		}
-	}
-	m.decision = policy.Check(m.release, all)
-	m.accepted, _ = evidence.Accept(m.release, all)
 }
 
 // tellNodes adds to a promotion which engine each node type would get. It never fails, since no decision rests on it.

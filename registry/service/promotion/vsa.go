@@ -9,15 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
-// summary is a verification summary that was attached in the destination.
-type summary struct {
-	accepted []registry.Digest // the evidence that the summary lists
-	previous registry.Digest   // the head that the summary names
-	bundles  []registry.Digest // its manifests, release first; empty if there is no summary yet
-	signer   string
-	skipped  string // what the summary says was skipped
-}
-
 // summarize signs that the release met the policy of the destination. It attaches the summary
 // there to the release and to every engine. It reuses the summary of an earlier round if that
 // is still correct.

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/service/lookup"
 	"mlpromote.dev/mlpromote/registry/service/resolution"
@@ -16,14 +17,15 @@ import (
 // consequences returns what a rollback changes for nodes: warnings about engines that resolve refuses
 // and about nodes that have an engine at the head but not in the release, and the node types (and the
 // caller's node) that get another engine. It never fails; what it cannot read becomes a warning.
-func consequences(ctx context.Context, s *backend.Backend, m *retreat, head history.Head,
-	r artifact.Release) (warnings []string, changes []api.NodeChange) {
-	then, err := resolution.Read(ctx, s, m.environment, r.Model, string(r.Digest))
+func consequences(
+	ctx context.Context, s *backend.Backend, req api.RollbackRequest, environment policy.Environment, head history.Head, r artifact.Release,
+) (warnings []string, changes []api.NodeChange) {
+	then, err := resolution.Read(ctx, s, environment, r.Model, string(r.Digest))
 	if err != nil {
 		return []string{fmt.Sprintf("resolve will not answer with %s: %v", r.Tag(), err)}, nil
 	}
 	warnings = then.Refused()
-	now, err := lookup.Release(ctx, s, m.Environment, m.Model, string(head.Release))
+	now, err := lookup.Release(ctx, s, req.Environment, req.Model, string(head.Release))
 	if err != nil {
 		return append(
 			warnings,
@@ -32,15 +34,15 @@ func consequences(ctx context.Context, s *backend.Backend, m *retreat, head hist
 		), nil
 	}
 	// Where the head itself may not be used any more, no node has an engine now.
-	current, err := resolution.Read(ctx, s, m.environment, m.Model, string(head.Release))
+	current, err := resolution.Read(ctx, s, environment, req.Model, string(head.Release))
 	known := err == nil || registry.HasCode(err, registry.CodePolicy)
 	if !known {
 		warnings = append(warnings, fmt.Sprintf("which engines nodes get of %s, the current head, is unknown: %v", head.Version, err))
 	}
 	visit := func(name string, node artifact.Node) {
-		q := api.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node}
-		was, _ := current.Choose(m.environment, q)
-		will, err := then.Choose(m.environment, q)
+		q := api.ResolveQuery{Environment: req.Environment, Model: req.Model, Node: node}
+		was, _ := current.Choose(environment, q)
+		will, err := then.Choose(environment, q)
 		if err != nil && anyMatches(now, node) {
 			warnings = append(warnings, fmt.Sprintf("%s has an engine in %s, but not in %s: %v", name, now.Tag(), r.Tag(), err))
 		}
@@ -48,8 +50,8 @@ func consequences(ctx context.Context, s *backend.Backend, m *retreat, head hist
 			changes = append(changes, change)
 		}
 	}
-	if m.Node != nil {
-		visit("this node", *m.Node)
+	if req.Node != nil {
+		visit("this node", *req.Node)
 	}
 	types, err := lookup.NodeTypes(ctx, s)
 	if err != nil {

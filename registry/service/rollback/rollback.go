@@ -22,17 +22,17 @@ import (
 // release had then allows it now. So neither the age of a report nor a newer policy stops an
 // operator; changed bytes, a quarantine and revoked keys do.
 func Rollback(ctx context.Context, s *backend.Backend, req api.RollbackRequest) (api.Promotion, error) {
-	return goBack(ctx, s, retreat{RollbackRequest: req})
+	return runRetreat(ctx, s, retreat{RollbackRequest: req})
 }
 
 // Preview decides about a rollback without reading the bytes of the release.
 func Preview(ctx context.Context, s *backend.Backend, req api.RollbackRequest) (api.Promotion, error) {
 	req.DryRun, req.Replaces, req.Reason = true, nil, "preview" // a reason is required, and this one is stored nowhere
-	return goBack(ctx, s, retreat{RollbackRequest: req, preview: true})
+	return runRetreat(ctx, s, retreat{RollbackRequest: req, preview: true})
 }
 
-// goBack does a rollback, or says what it would do.
-func goBack(ctx context.Context, s *backend.Backend, r retreat) (api.Promotion, error) {
+// runRetreat does a rollback, or says what it would do.
+func runRetreat(ctx context.Context, s *backend.Backend, r retreat) (api.Promotion, error) {
 	req := r.RollbackRequest
 	environment, err := s.Find(req.Environment)
 	if err != nil {
@@ -101,9 +101,9 @@ func rollback(ctx context.Context, s *backend.Backend, m *retreat) error {
 		return err
 	}
 	if m.Version == "" && standing.Head.Release != m.from.Release {
-		return heads.Elsewhere(m.from, standing.Head)
+		return heads.HeadChanged(m.from, standing.Head)
 	}
-	if err := heads.AsSeen(m.Replaces, m.Environment, m.Model, standing.Head); err != nil {
+	if err := heads.CheckSeen(m.Replaces, m.Environment, m.Model, standing.Head); err != nil {
 		return err
 	}
 	target, err := earlier(ctx, s, standing.Head, m.Version)
@@ -127,7 +127,7 @@ func rollback(ctx context.Context, s *backend.Backend, m *retreat) error {
 	if err := usedUp(ctx, s, standing.Head, r); err != nil {
 		return err
 	}
-	m.promotion.Warnings, m.promotion.Nodes = consequences(ctx, s, m, standing.Head, r)
+	m.promotion.Warnings, m.promotion.Nodes = consequences(ctx, s, m.RollbackRequest, m.environment, standing.Head, r)
 	if m.DryRun || m.preview {
 		return nil
 	}
@@ -218,5 +218,5 @@ func mayReturn(ctx context.Context, s *backend.Backend, m *retreat, r artifact.R
 	}
 	decision := policy.CheckReturn(s.Resource(m.Environment, r.Model), r, claims, restrictions)
 	decision.IgnoreAll(ignored)
-	return decision, errors.Join(rehash, heads.Unmet(m.Environment, decision))
+	return decision, errors.Join(rehash, heads.CheckDecision(m.Environment, decision))
 }
