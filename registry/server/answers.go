@@ -35,18 +35,18 @@ func questionOf(r *request, body string) question {
 	return question{r.Method, r.URL.Path, r.Host, strings.Join(r.Header["Accept"], ","), r.URL.RawQuery, body}
 }
 
-// again returns the response to a question that was answered before, or nil. What the names in the
+// answerAgain returns the response to a question that was answered before, or nil. What the names in the
 // question mean must be known to be the same: nobody has written to the catalog since.
-func (s server) again(r *request, q question) (*response, error) {
+func answerAgain(s server, r *request, q question) (*response, error) {
 	known, ok := s.answers.Get(q)
 	if !ok || known.names && known.at != storage.InstantOf(r.Context()).State() {
 		return nil, nil
 	}
-	return s.decide(r, q, known)
+	return decideAnswer(s, r, q, known)
 }
 
-// decide asks the registry. It encodes an answer that is not the one before, and remembers it.
-func (s server) decide(r *request, q question, a answered) (*response, error) {
+// decideAnswer asks the registry. It encodes an answer that is not the one before, and remembers it.
+func decideAnswer(s server, r *request, q question, a answered) (*response, error) {
 	resolution, err := s.Registry.Resolve(r.Context(), a.query)
 	if err != nil {
 		return nil, refusal{error: err, resolution: &resolution}

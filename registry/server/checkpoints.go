@@ -23,17 +23,17 @@ type Checkpoints interface {
 	KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error)
 }
 
-func (s server) withCheckpoints() (Checkpoints, error) {
+func withCheckpoints(s server) (Checkpoints, error) {
 	if s.Checkpoints == nil {
 		return nil, registry.Errorf(registry.CodeNotFound, "this service makes no checkpoints")
 	}
 	return s.Checkpoints, nil
 }
 
-// checkpoint returns a checkpoint of what the history is now. It tells no more than the number of
+// getCheckpoint returns a checkpoint of what the history is now. It tells no more than the number of
 // events, so that everybody who may read anything can keep one.
-func (s server) checkpoint(r *request) (*response, error) {
-	from, err := s.withCheckpoints()
+func getCheckpoint(s server, r *request) (*response, error) {
+	from, err := withCheckpoints(s)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func (s server) checkpoint(r *request) (*response, error) {
 	return noteResponse(note, err)
 }
 
-func (s server) checkpoints(r *request) (*response, error) {
-	from, err := s.withCheckpoints()
+func listCheckpoints(s server, r *request) (*response, error) {
+	from, err := withCheckpoints(s)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (s server) checkpoints(r *request) (*response, error) {
 	return page(r, kept, next)
 }
 
-// proof returns the proof of an event that the caller may read, since the proof has its text.
-func (s server) proof(r *request) (*response, error) {
+// getProof returns the proof of an event that the caller may read, since the proof has its text.
+func getProof(s server, r *request) (*response, error) {
 	seq, err := sequence("event", r.Name)
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
@@ -78,7 +78,7 @@ func (s server) proof(r *request) (*response, error) {
 	if len(events) == 0 {
 		return nil, registry.Errorf(registry.CodeNotFound, "no event %d", seq)
 	}
-	from, err := s.withCheckpoints()
+	from, err := withCheckpoints(s)
 	if err != nil {
 		return nil, err
 	}

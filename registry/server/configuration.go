@@ -17,14 +17,14 @@ type Configuration interface {
 	Adopt(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error)
 }
 
-func (s server) configuration(*request) (*response, error) {
+func getConfiguration(s server, _ *request) (*response, error) {
 	if s.Configuration == nil {
 		return nil, registry.Errorf(registry.CodeNotFound, "this service does not use configuration files")
 	}
 	return ok(s.Configuration.Status())
 }
 
-func (s server) adoptConfiguration(r *request) (*response, error) {
+func adoptConfiguration(s server, r *request) (*response, error) {
 	var body api.Adoption
 	if err := read(r, &body); err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// heads lists heads by model and environment. The limit of a page counts models.
-func (s server) heads(r *request) (*response, error) {
+// listHeads lists heads by model and environment. The limit of a page counts models.
+func listHeads(s server, r *request) (*response, error) {
 	environment, model := r.Values.Get("environment"), r.Values.Get("model")
 	if model != "" {
 		heads, err := s.Registry.Heads(r.Context(), environment, model)
@@ -15,7 +15,7 @@ func (s server) heads(r *request) (*response, error) {
 		}
 		return ok(nonNil(heads))
 	}
-	models, err := s.modelPage(r)
+	models, err := modelPage(s, r)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (s server) heads(r *request) (*response, error) {
 	return page(r, heads, models.Next)
 }
 
-func (s server) modelPage(r *request) (storage.Page[history.ModelHeads], error) {
+func modelPage(s server, r *request) (storage.Page[history.ModelHeads], error) {
 	after, limit, err := pageOf(r.Values)
 	if err != nil {
 		return storage.Page[history.ModelHeads]{}, err

@@ -50,7 +50,7 @@ func openAPI(table []api.Any) ([]byte, error) {
 	return json.Marshal(document)
 }
 
-func (s server) openAPI(*request) (*response, error) {
+func getOpenAPI(s server, _ *request) (*response, error) {
 	return &response{status: http.StatusOK, kind: jsonType, body: s.document}, nil
 }
 

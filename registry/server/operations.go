@@ -2,7 +2,7 @@ package server
 
 import "mlpromote.dev/mlpromote/registry"
 
-func (s server) operations(r *request) (*response, error) {
+func getOperations(s server, r *request) (*response, error) {
 	if s.Operations == nil {
 		return nil, registry.Errorf(registry.CodeNotFound, "this service does not say how it is operated")
 	}

@@ -22,8 +22,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// problem returns the response for an error. Only this function writes errors.
-func (s server) problem(r *http.Request, err error) *response {
+// problemOf returns the response for an error. Only this function writes errors.
+func problemOf(s server, r *http.Request, err error) *response {
 	var more refusal
 	errors.As(err, &more)
 	if more.error != nil {

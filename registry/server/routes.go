@@ -37,14 +37,14 @@ const modelPrefix = api.ModelsPath + "{model}/"
 // [Config], or answer with headers of their own. The others are answered by their row, see [served].
 func handlers() map[api.Any]handler {
 	all := map[api.Any]handler{
-		api.OpenAPI: server.openAPI, api.Heads: server.heads, api.Targets: server.targets, api.History: server.history, api.HistoryFaults: server.verification,
-		api.NodeReports: server.nodeReports, api.ReportNode: server.reportNode, api.Checkpoint: server.checkpoint, api.Checkpoints: server.checkpoints,
-		api.Proof: server.proof, api.Events: server.events, api.PromotionEvent: server.promotion, api.ResolveFacts: server.resolveFacts, api.Resolve: server.resolveNode,
-		api.Release: server.release, api.Engines: server.engines, api.Engine: server.engine, api.Evidence: server.evidence, api.Quarantines: server.quarantines,
-		api.Comparison: server.comparison, api.Bundle: server.bundle, api.Promotions: server.promotions, api.AskPromotion: server.promotionCheck,
-		api.ListWebhooks: server.webhooks, api.AddWebhook: server.addWebhook, api.GetWebhook: server.webhook, api.PutWebhook: server.putWebhook, api.DeleteWebhook: server.deleteWebhook,
-		api.ListTokens: server.tokens, api.AddToken: server.addToken, api.GetToken: server.token, api.RevokeToken: server.revokeToken,
-		api.ConfigurationState: server.configuration, api.AdoptConfiguration: server.adoptConfiguration, api.Administration: server.operations,
+		api.OpenAPI: getOpenAPI, api.Heads: listHeads, api.Targets: listTargets, api.History: listHistory, api.HistoryFaults: listHistoryFaults,
+		api.NodeReports: listNodeReports, api.ReportNode: reportNode, api.Checkpoint: getCheckpoint, api.Checkpoints: listCheckpoints,
+		api.Proof: getProof, api.Events: getEvents, api.PromotionEvent: getPromotion, api.ResolveFacts: resolveFacts, api.Resolve: resolveNode,
+		api.Release: getRelease, api.Engines: listEngines, api.Engine: getEngine, api.Evidence: listEvidence, api.Quarantines: listQuarantines,
+		api.Comparison: getComparison, api.Bundle: getBundle, api.Promotions: listPromotions, api.AskPromotion: checkPromotion,
+		api.ListWebhooks: listWebhooks, api.AddWebhook: addWebhook, api.GetWebhook: getWebhook, api.PutWebhook: putWebhook, api.DeleteWebhook: deleteWebhook,
+		api.ListTokens: listTokens, api.AddToken: addToken, api.GetToken: getToken, api.RevokeToken: revokeToken,
+		api.ConfigurationState: getConfiguration, api.AdoptConfiguration: adoptConfiguration, api.Administration: getOperations,
 	}
 	handleTable(all, api.NodeTypes, nodeTypes)
 	handleTable(all, api.Runtimes, runtimes)

@@ -12,17 +12,17 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 )
 
-// targets lists the targets of the engines at the heads of a page of models. Targets with equal
+// listTargets lists the targets of the engines at the heads of a page of models. Targets with equal
 // documents are listed once.
-func (s server) targets(r *request) (*response, error) {
-	models, err := s.modelPage(r)
+func listTargets(s server, r *request) (*response, error) {
+	models, err := modelPage(s, r)
 	if err != nil {
 		return nil, err
 	}
 	uses := make(map[registry.Digest]*api.TargetUse)
 	for _, m := range models.Items {
 		for _, head := range m.Heads {
-			engines, err := s.enginesAt(r.Context(), head)
+			engines, err := enginesAt(r.Context(), s, head)
 			if err != nil {
 				return nil, err
 			}
@@ -59,7 +59,7 @@ func use(uses map[registry.Digest]*api.TargetUse, head history.Head, e artifact.
 
 // enginesAt returns the engines of a head. It caches them, since content of a digest never
 // changes. The list of heads has already checked that the caller may see the head.
-func (s server) enginesAt(ctx context.Context, head history.Head) ([]artifact.Engine, error) {
+func enginesAt(ctx context.Context, s server, head history.Head) ([]artifact.Engine, error) {
 	key := engineKey{head.Environment, head.Model, head.Release}
 	if engines, ok := s.engineCache.get(key); ok {
 		return engines, nil
