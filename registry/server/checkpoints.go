@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -10,18 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
-
-// Checkpoints makes signed checkpoints of the history and lists those that were made.
-type Checkpoints interface {
-	// Checkpoint returns a signed checkpoint of all events. Errors: CodeNotFound without events;
-	// CodeTrust if the history contradicts an earlier checkpoint.
-	Checkpoint(ctx context.Context) ([]byte, error)
-	// Proof returns a proof that a checkpoint covers an event. Errors: those of Checkpoint;
-	// CodeNotFound if there is no such event.
-	Proof(ctx context.Context, seq int64) ([]byte, error)
-	// KeptAfter lists up to limit checkpoints of more than size events, by size.
-	KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error)
-}
 
 func withCheckpoints(s server) (Checkpoints, error) {
 	if s.Checkpoints == nil {

@@ -1,21 +1,9 @@
 package server
 
 import (
-	"context"
-
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/history"
 )
-
-// Configuration reports the configuration of a service and makes a change of it the agreed
-// configuration of all replicas.
-type Configuration interface {
-	Status() history.ConfigurationStatus
-	// Adopt makes the configuration in the files of this service the agreed one. want is the
-	// expected configuration of the files. Errors: CodeConflict if the files differ from it.
-	Adopt(ctx context.Context, want history.Configuration) (history.ConfigurationStatus, error)
-}
 
 func getConfiguration(s server, _ *request) (*response, error) {
 	if s.Configuration == nil {

@@ -64,3 +64,11 @@ func notAllowed(r *http.Request, allowed ...string) error {
 func noResource(r *http.Request) error {
 	return registry.Errorf(registry.CodeNotFound, "no resource %s", r.URL.Path)
 }
+
+// unknown returns the error for an unknown name, with the kind of name.
+func unknown(what, name string, err error) error {
+	if !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
+}

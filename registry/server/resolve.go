@@ -105,14 +105,6 @@ func nodeOfRequest(ctx context.Context, s server, request api.ResolveRequest) (a
 	return checkNode(s, *request.Node)
 }
 
-// unknown returns the error for an unknown name, with the kind of name.
-func unknown(what, name string, err error) error {
-	if !registry.HasCode(err, registry.CodeNotFound) {
-		return err
-	}
-	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
-}
-
 // checkNode applies the rules of node documents to a node that came in a request. The empty node is one without any
 // features. Errors: CodeInvalid.
 func checkNode(s server, n artifact.Node) (artifact.Node, error) {
@@ -150,4 +142,35 @@ func runtimeOf(ctx context.Context, s server, values []string) (*artifact.Runtim
 		runtime.Runtimes[name] = version
 	}
 	return runtime, nil
+}
+
+// answerAgain returns the response to a question that was answered before, or nil. What the names in the
+// question mean must be known to be the same: nobody has written to the catalog since.
+func answerAgain(s server, r *request, q question) (*response, error) {
+	known, ok := s.answers.Get(q)
+	if !ok || known.names && known.at != storage.InstantOf(r.Context()).State() {
+		return nil, nil
+	}
+	return decideAnswer(s, r, q, known)
+}
+
+// decideAnswer asks the registry. It encodes an answer that is not the one before, and remembers it.
+func decideAnswer(s server, r *request, q question, a answered) (*response, error) {
+	resolution, err := s.Registry.Resolve(r.Context(), a.query)
+	if err != nil {
+		return nil, refusal{error: err, resolution: &resolution}
+	}
+	if known := a.query.Known; known != nil && known.Ground == resolution.Ground {
+		return a.response, nil
+	}
+	if a.response, err = resolved(r, resolution); err != nil {
+		return nil, err
+	}
+	size := len(q.query) + len(q.body) + len(q.accept)
+	if resolution.Ground != nil && (!a.names || a.at != nil) && size <= maxQuestion {
+		a.query.Known = &resolution
+		const times = 4 // the JSON, compressed, and as values
+		s.answers.Put(q, a, size+times*len(a.response.body))
+	}
+	return a.response, nil
 }

@@ -42,8 +42,6 @@ const (
 	never      = "no-store"
 )
 
-const jsonType = "application/json"
-
 // Values of headers, made once. Adding to one makes another slice, since these are full.
 var (
 	varyCoding = []string{"Accept-Encoding"}

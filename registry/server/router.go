@@ -176,9 +176,6 @@ func allowed(m methods) []string {
 	return names
 }
 
-// query has the query parameters of a request.
-type query = url.Values
-
 // asked returns the query parameters. It refuses unknown names, which would otherwise be
 // ignored.
 func asked(r *http.Request, names ...string) (query, error) {

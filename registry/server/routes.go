@@ -6,32 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 )
-
-// route is an operation with its handler.
-type route struct {
-	api.Row
-	query  []string // allowed query parameters
-	handle handler
-}
-
-// handler answers the requests of a route.
-type handler func(s server, r *request) (*response, error)
-
-// request is a request with its route's parameters.
-type request struct {
-	*http.Request
-	Name   string // of the model, or the value of {name} in the path
-	Values query
-	writer http.ResponseWriter
-}
-
-// modelPrefix is the prefix of paths of operations on a model.
-const modelPrefix = api.ModelsPath + "{model}/"
 
 // handlers are the operations that are more than a call of the registry: they page through something, ask a part of the
 // [Config], or answer with headers of their own. The others are answered by their row, see [served].
@@ -106,15 +83,4 @@ func served(o api.Any) handler {
 		}
 		return answer(status, result)
 	}
-}
-
-// validate refuses a route without a permission and an incomplete one.
-func (r route) validate() error {
-	switch {
-	case r.Permission == "":
-		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Path)
-	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, api.Prefix+"/"):
-		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Path)
-	}
-	return nil
 }
