@@ -208,7 +208,12 @@ func arrows() []rule {
 		{"registry/registrytest", []string{"registry/api", "registry"}},
 		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/api", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid"}},
+		{"registry/server", []string{
+			"registry", "registry/api", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid", "registry/server/feed",
+			"registry/server/openapi",
+		}},
+		{"registry/server/feed", []string{"registry"}},
+		{"registry/server/openapi", []string{"registry", "registry/api"}},
 		// The operations of a service. What they share lies at the bottom; promotion and rollback do not know each other.
 		{"registry/service", []string{
 			"registry", "registry/api", "registry/service/attachment", "registry/service/audit", "registry/service/backend", "registry/service/documents",

@@ -195,7 +195,7 @@ var acceptedDialect = map[string]float64{
 	"registry/readiness messages":               22,
 	"registry/registrytest messages":            18,
 	"registry/restriction messages":             21,
-	"registry/server messages":                  8,
+	"registry/server messages":                  13,
 	"registry/service messages":                 13,
 	"registry/service/documents messages":       8,
 	"registry/service/heads messages":           7,

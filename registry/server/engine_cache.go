@@ -39,3 +39,6 @@ type engineKey struct {
 	environment, model string
 	release            registry.Digest
 }
+
+// maxCachedReleases is more than the heads of most registries. A release takes some kilobytes.
+const maxCachedReleases = 10_000

@@ -37,7 +37,7 @@ func getEvents(s server, r *request) (*response, error) {
 	if q.After, err = sequence("Last-Event-ID or after", from); err != nil {
 		return nil, err
 	}
-	newest, err := s.feed.newest(r.Context())
+	newest, err := s.feed.Newest(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func getEvents(s server, r *request) (*response, error) {
 }
 
 func stream(s server, w http.ResponseWriter, r *request, q history.HistoryQuery) error {
-	closed, err := s.streams.add(callerOf(r.Request))
+	closed, err := s.streams.Add(callerOf(r.Request))
 	if err != nil {
-		return err
+		return refusal{error: err, header: http.Header{"Retry-After": {"30"}}}
 	}
 	defer closed()
 	header := w.Header()
@@ -102,7 +102,7 @@ func followEvents(ctx context.Context, s server, out *eventWriter, q history.His
 	for ctx.Err() == nil {
 		// The following read includes at least these events. Those that are missing in its result are
 		// hidden from the caller.
-		seen, err := s.feed.current(ctx)
+		seen, err := s.feed.Current(ctx)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func followEvents(ctx context.Context, s server, out *eventWriter, q history.His
 // to the client.
 func waitForEvents(ctx context.Context, s server, out *eventWriter, after int64, still func() error) error {
 	for {
-		more, err := s.feed.wait(ctx, after, s.Heartbeat)
+		more, err := s.feed.Wait(ctx, after, s.Heartbeat)
 		if err != nil || more || ctx.Err() != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func once(s server, route route, r *request) (*response, error) {
 func keepAnswer(s server, r *request, claim storage.KeyClaim, route route) (*response, error) {
 	a, err := route.handle(s, r)
 	if err != nil {
-		a = problemOf(s, r.Request, err)
+		a = problemOf(s.Logger, r.Request, err)
 	}
 	if a.status >= http.StatusBadRequest {
 		if err := s.Idempotency.FreeKey(r.Context(), claim); err != nil {

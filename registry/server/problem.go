@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -22,8 +23,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// problemOf returns the response for an error. Only this function writes errors.
-func problemOf(s server, r *http.Request, err error) *response {
+// problemOf returns the response for an error, and logs those that callers do not see. Only this function writes errors.
+func problemOf(log *slog.Logger, r *http.Request, err error) *response {
 	var more refusal
 	errors.As(err, &more)
 	if more.error != nil {
@@ -38,7 +39,7 @@ func problemOf(s server, r *http.Request, err error) *response {
 		p.Status = more.status
 	}
 	if p.Hidden() && r.Context().Err() == nil {
-		s.Logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
+		log.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
 			r.URL.Path, "error", err)
 	}
 	body, failed := json.Marshal(p)

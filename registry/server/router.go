@@ -102,7 +102,7 @@ func serve(s server, find func(r *http.Request) (methods, string, error)) http.H
 			}
 		}
 		if err != nil {
-			a = problemOf(s, r, err)
+			a = problemOf(s.Logger, r, err)
 		}
 		send(w, r, a)
 	}
@@ -144,7 +144,7 @@ func dispatch(s server, m methods, r *request) (*response, error) {
 	if route.Method == http.MethodGet {
 		return route.handle(s, r)
 	}
-	defer s.feed.changed()
+	defer s.feed.Changed()
 	if !route.Once() {
 		return route.handle(s, r)
 	}

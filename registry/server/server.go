@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/server/openapi"
 )
 
 // New returns the handler of everything below /api/v1. Errors: CodeInvalid.
@@ -46,7 +47,7 @@ func New(c Config) (http.Handler, error) {
 	}
 	s := newServer(c)
 	var err error
-	if s.document, err = openAPI(api.Table()); err != nil {
+	if s.document, err = openapi.Document(api.Table()); err != nil {
 		return nil, err
 	}
 	return newRouter(s, table())

@@ -55,7 +55,7 @@ func addWebhook(s server, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hook.After, err = s.feed.newest(r.Context()); err != nil {
+	if hook.After, err = s.feed.Newest(r.Context()); err != nil {
 		return nil, err
 	}
 	id := strings.ToLower(rand.Text())

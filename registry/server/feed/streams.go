@@ -1,7 +1,6 @@
-package server
+package feed
 
 import (
-	"net/http"
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -11,33 +10,31 @@ import (
 // those that others leave, so that one caller cannot block the rest.
 const maxStreams = 2000
 
-// streams counts open streams by caller.
-type streams struct {
+// Streams counts open streams by caller.
+type Streams struct {
 	mu   sync.Mutex
 	all  int
 	open map[string]int
 }
 
-func newStreams() *streams { return &streams{open: make(map[string]int)} }
+// NewStreams returns a count of no streams.
+func NewStreams() *Streams { return &Streams{open: make(map[string]int)} }
 
-// add counts a stream of a caller until closed is called, or refuses it.
-func (s *streams) add(caller string) (closed func(), err error) {
+// Add counts a stream of a caller until closed is called, or refuses it. Errors: CodeUnavailable.
+func (s *Streams) Add(caller string) (closed func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.open[caller]
 	if most := (maxStreams - s.all + own) / 2; own >= most {
-		return nil, refusal{
-			error: registry.Errorf(registry.CodeUnavailable,
-				"%d streams of events are open, %d of them yours: close some, or try again later", s.all, own),
-			header: http.Header{"Retry-After": {"30"}},
-		}
+		return nil, registry.Errorf(registry.CodeUnavailable,
+			"%d streams of events are open, %d of them yours: close some, or try again later", s.all, own)
 	}
 	s.all++
 	s.open[caller]++
 	return func() { s.remove(caller) }, nil
 }
 
-func (s *streams) remove(caller string) {
+func (s *Streams) remove(caller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all--

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"net/http"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 )
@@ -25,4 +27,19 @@ func adoptConfiguration(s server, r *request) (*response, error) {
 		return nil, err
 	}
 	return ok(status)
+}
+
+func getOperations(s server, r *request) (*response, error) {
+	if s.Operations == nil {
+		return nil, registry.Errorf(registry.CodeNotFound, "this service does not say how it is operated")
+	}
+	found, err := s.Operations(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return ok(found)
+}
+
+func getOpenAPI(s server, _ *request) (*response, error) {
+	return &response{status: http.StatusOK, kind: jsonType, body: s.document}, nil
 }

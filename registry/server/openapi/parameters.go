@@ -1,4 +1,4 @@
-package server
+package openapi
 
 import (
 	"maps"
@@ -74,7 +74,7 @@ func ofAccelerators(text func(string) object, number func(string, int) object) m
 		"gpuDriver":    text("Version of the driver."),
 		"gpuCount": {
 			"description": "How many accelerators there are, all alike.",
-			"schema":      object{"type": "integer", "minimum": 1, "maximum": maxDevices, "default": 1},
+			"schema":      object{"type": "integer", "minimum": 1, "maximum": MaxDevices, "default": 1},
 		},
 	}
 }
@@ -87,3 +87,6 @@ func ofOne() map[string]object {
 		"silent": {"description": "true: reports that have expired, in place of those that count.", "schema": object{"type": "boolean", "default": false}},
 	}
 }
+
+// MaxDevices limits the accelerators of a node in a query.
+const MaxDevices = 64

@@ -1,4 +1,4 @@
-package server
+package feed
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 // One caller who opens as many streams as it can, and ten who do, leave some for the next.
 func TestStreamsAreShared(t *testing.T) {
 	t.Parallel()
-	s := newStreams()
+	s := NewStreams()
 	open := func(caller string) (closed []func()) {
 		for {
-			closing, err := s.add(caller)
+			closing, err := s.Add(caller)
 			if err != nil {
 				if registry.CodeOf(err) != registry.CodeUnavailable {
 					t.Fatalf("too many streams: error %v, want CodeUnavailable", err)

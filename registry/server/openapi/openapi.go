@@ -1,4 +1,5 @@
-package server
+// Package openapi writes the OpenAPI document of the REST API from the rows of its operations.
+package openapi
 
 import (
 	"encoding/json"
@@ -11,8 +12,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 )
 
-// openAPI generates the OpenAPI 3.1 document of operations.
-func openAPI(table []api.Any) ([]byte, error) {
+// mediaType is the type of all documented requests and answers.
+const mediaType = "application/json"
+
+// Document generates the OpenAPI 3.1 document of operations.
+func Document(table []api.Any) ([]byte, error) {
 	types := schemas{named: object{}}
 	problem := types.of(api.Problem{})
 	paths := make(map[string]object)
@@ -50,10 +54,6 @@ func openAPI(table []api.Any) ([]byte, error) {
 	return json.Marshal(document)
 }
 
-func getOpenAPI(s server, _ *request) (*response, error) {
-	return &response{status: http.StatusOK, kind: jsonType, body: s.document}, nil
-}
-
 // describe documents one operation.
 func describe(o api.Any, types *schemas) object {
 	r := o.Describe()
@@ -72,7 +72,7 @@ func describe(o api.Any, types *schemas) object {
 			examples[e.Name] = object{"value": e.Body}
 		}
 		content["examples"] = examples
-		described["requestBody"] = object{"required": true, "content": object{jsonType: content}}
+		described["requestBody"] = object{"required": true, "content": object{mediaType: content}}
 	}
 	return described
 }
@@ -92,7 +92,7 @@ func responses(o api.Any, answer any, types *schemas) object {
 	}
 	content := object{}
 	if answer != nil {
-		content[jsonType] = object{"schema": types.of(answer)}
+		content[mediaType] = object{"schema": types.of(answer)}
 	}
 	if r.Media != "" {
 		content[r.Media] = object{"schema": object{"type": "string"}}

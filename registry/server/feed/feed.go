@@ -1,4 +1,5 @@
-package server
+// Package feed wakes the event streams of a service when the history has a new event, and limits how many each caller opens.
+package feed
 
 import (
 	"context"
@@ -9,10 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 )
 
-// feed tracks the number of the newest event. It learns of this process's events at once, and
+// Feed tracks the number of the newest event. It learns of this process's events at once, and
 // of events of other replicas within an interval. It queries the database once per interval for
 // all callers.
-type feed struct {
+type Feed struct {
 	history  func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
 	interval time.Duration
 
@@ -22,15 +23,16 @@ type feed struct {
 	wake chan struct{} // closed when there is a new event
 }
 
-func newFeed(
+// New returns the feed of a history. It asks the database at most once per interval.
+func New(
 	history func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error],
 	interval time.Duration,
-) *feed {
-	return &feed{history: history, interval: interval, wake: make(chan struct{})}
+) *Feed {
+	return &Feed{history: history, interval: interval, wake: make(chan struct{})}
 }
 
-// changed wakes all waiting callers.
-func (f *feed) changed() {
+// Changed wakes all waiting callers.
+func (f *Feed) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read = time.Time{}
@@ -38,23 +40,23 @@ func (f *feed) changed() {
 	f.wake = make(chan struct{})
 }
 
-// newest returns the number of the newest event, or 0 if there are no events.
-func (f *feed) newest(ctx context.Context) (int64, error) {
+// Newest returns the number of the newest event, or 0 if there are no events.
+func (f *Feed) Newest(ctx context.Context) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.read = time.Time{}
 	return f.look(ctx)
 }
 
-// current returns newest, at most an interval old.
-func (f *feed) current(ctx context.Context) (int64, error) {
+// Current returns newest, at most an interval old.
+func (f *Feed) Current(ctx context.Context) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.look(ctx)
 }
 
 // look queries the database if that is due. The caller holds the lock.
-func (f *feed) look(ctx context.Context) (int64, error) {
+func (f *Feed) look(ctx context.Context) (int64, error) {
 	if time.Since(f.read) < f.interval {
 		return f.seq, nil
 	}
@@ -68,9 +70,9 @@ func (f *feed) look(ctx context.Context) (int64, error) {
 	return f.seq, nil
 }
 
-// wait returns when an event after the number exists, when ctx ends, or after atMost. It
+// Wait returns when an event after the number exists, when ctx ends, or after atMost. It
 // reports whether there is such an event.
-func (f *feed) wait(ctx context.Context, after int64, atMost time.Duration) (bool, error) {
+func (f *Feed) Wait(ctx context.Context, after int64, atMost time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for {
