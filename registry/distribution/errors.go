@@ -58,7 +58,7 @@ func (p *problem) with(key, value string) *problem {
 }
 
 // refusal returns the error for a caller without the required permission.
-func (h *handler) refusal(r *http.Request, a Access, err error) error {
+func refusal(h *handler, r *http.Request, a Access, err error) error {
 	switch registry.CodeOf(err) {
 	case registry.CodeUnauthenticated:
 		return problemf(401, codeUnauthorized, "%w", err).with("WWW-Authenticate", h.Challenge(r, a))
@@ -132,7 +132,7 @@ func (at request) invalid() string {
 }
 
 // fail sends an error. The response must not have begun.
-func (h *handler) fail(w http.ResponseWriter, r *http.Request, at request, err error) {
+func fail(h *handler, w http.ResponseWriter, r *http.Request, at request, err error) {
 	p := explain(at, err)
 	level := slog.LevelDebug
 	if p.status >= 500 && r.Context().Err() == nil { // an error after the caller disconnected is not ours

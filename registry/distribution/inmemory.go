@@ -25,14 +25,14 @@ func (inMemory) Close() error { return nil }
 
 // openManifest opens the bytes of a manifest whose record was just read. It caches frequently
 // used manifests in memory and verifies their digest. Errors: as readSmall.
-func (h *handler) openManifest(ctx context.Context, m storage.Manifest) (storage.Blob, error) {
+func openManifest(ctx context.Context, h *handler, m storage.Manifest) (storage.Blob, error) {
 	if m.Size > smallManifest {
-		return h.open(ctx, m.Digest, m.Size)
+		return openBlob(ctx, h, m.Digest, m.Size)
 	}
 	raw, ok := h.manifests.Get(m.Digest)
 	if !ok {
 		var err error
-		if raw, err = h.readManifestBytes(ctx, m); err != nil {
+		if raw, err = readManifestBytes(ctx, h, m); err != nil {
 			return nil, err
 		}
 		h.manifests.Put(m.Digest, raw, len(raw))
@@ -40,8 +40,8 @@ func (h *handler) openManifest(ctx context.Context, m storage.Manifest) (storage
 	return inMemory{bytes.NewReader(raw)}, nil
 }
 
-func (h *handler) readManifestBytes(ctx context.Context, m storage.Manifest) ([]byte, error) {
-	raw, err := h.readSmall(ctx, m.Digest, m.Size)
+func readManifestBytes(ctx context.Context, h *handler, m storage.Manifest) ([]byte, error) {
+	raw, err := readSmall(ctx, h, m.Digest, m.Size)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "manifest: %w", err)
 	}

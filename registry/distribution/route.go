@@ -19,34 +19,34 @@ type route struct {
 func routes() map[endpoint]map[string]route {
 	return map[endpoint]map[string]route{
 		base: {
-			http.MethodGet:  {Pull, (*handler).ping},
-			http.MethodHead: {Pull, (*handler).ping},
+			http.MethodGet:  {Pull, ping},
+			http.MethodHead: {Pull, ping},
 		},
 		blobs: {
-			http.MethodGet:    {Pull, (*handler).getBlob},
-			http.MethodHead:   {Pull, (*handler).getBlob},
-			http.MethodDelete: {Delete, (*handler).deleteBlob},
+			http.MethodGet:    {Pull, getBlob},
+			http.MethodHead:   {Pull, getBlob},
+			http.MethodDelete: {Delete, deleteBlob},
 		},
 		uploads: {
-			http.MethodPost: {Push, (*handler).beginUpload},
+			http.MethodPost: {Push, beginUpload},
 		},
 		upload: {
-			http.MethodGet:    {Push, (*handler).getUpload},
-			http.MethodPatch:  {Push, (*handler).patchUpload},
-			http.MethodPut:    {Push, (*handler).putUpload},
-			http.MethodDelete: {Push, (*handler).deleteUpload},
+			http.MethodGet:    {Push, getUpload},
+			http.MethodPatch:  {Push, patchUpload},
+			http.MethodPut:    {Push, putUpload},
+			http.MethodDelete: {Push, deleteUpload},
 		},
 		manifests: {
-			http.MethodGet:    {Pull, (*handler).getManifest},
-			http.MethodHead:   {Pull, (*handler).getManifest},
-			http.MethodPut:    {Push, (*handler).putManifest},
-			http.MethodDelete: {Delete, (*handler).deleteManifest},
+			http.MethodGet:    {Pull, getManifest},
+			http.MethodHead:   {Pull, getManifest},
+			http.MethodPut:    {Push, putManifest},
+			http.MethodDelete: {Delete, deleteManifest},
 		},
 		tags: {
-			http.MethodGet: {Pull, (*handler).listTags},
+			http.MethodGet: {Pull, listTags},
 		},
 		referrers: {
-			http.MethodGet: {Pull, (*handler).listReferrers},
+			http.MethodGet: {Pull, listReferrers},
 		},
 	}
 }
@@ -59,12 +59,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	at := parse(r.URL.Path)
-	if err := h.serve(w, r, at); err != nil {
-		h.fail(w, r, at, err)
+	if err := serve(h, w, r, at); err != nil {
+		fail(h, w, r, at, err)
 	}
 }
 
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) error {
+func serve(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	methods, ok := h.routes[at.endpoint]
 	if !ok {
 		return problemf(404, codeUnsupported,
@@ -86,12 +86,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) erro
 		)
 	}
 	if err := h.Authorize(r.Context(), Access{at.repository, route.action}); err != nil {
-		return h.refusal(r, Access{at.repository, route.action}, err)
+		return refusal(h, r, Access{at.repository, route.action}, err)
 	}
 	return route.serve(h, w, r, at)
 }
 
 // ping responds that this is a registry and that the caller may use it.
-func (h *handler) ping(w http.ResponseWriter, _ *http.Request, _ request) error {
+func ping(_ *handler, w http.ResponseWriter, _ *http.Request, _ request) error {
 	return writeJSON(w, "application/json", struct{}{})
 }
