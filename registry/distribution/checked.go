@@ -117,12 +117,6 @@ func (c *checked) early(err error) error {
 	return err
 }
 
-// sighting is a version of content that matched its digest.
-type sighting struct {
-	version string
-	until   time.Time
-}
-
 // wasRight reports whether this version of the content was hashed within [checkedFor].
 func wasRight(h *handler, d registry.Digest, version string) bool {
 	seen, ok := h.sightings.Get(d)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // receiveChunk appends the body of a request to an upload and returns the number of bytes received
@@ -126,3 +127,15 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// ownerOf returns the owner of the uploads of a request.
+func ownerOf(ctx context.Context, h *handler, at request) storage.UploadOwner {
+	return storage.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
+}
+
+// location returns the URL of an upload.
+func (at request) location() string { return "/v2/" + at.repository + "/blobs/uploads/" + at.last }
+
+// received returns the Range header of an upload of n bytes. The protocol cannot express an
+// empty range; for an empty upload it returns what clients expect.
+func received(n int64) string { return "0-" + strconv.FormatInt(max(n-1, 0), 10) }

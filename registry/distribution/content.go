@@ -17,7 +17,7 @@ import (
 // is the entity tag, because bytes never change under a digest. Complete content is hashed
 // while it is sent, unless it was hashed recently. If it does not match, content closes the
 // connection early.
-func serveContent(h *handler, 
+func serveContent(h *handler,
 	w http.ResponseWriter,
 	r *http.Request,
 	blob storage.Blob,
@@ -145,3 +145,18 @@ func (w *rangeWriter) ReadFrom(r io.Reader) (int64, error) {
 	}
 	return io.Copy(w.ResponseWriter, r)
 }
+
+const (
+	// manifestsBytes limits the memory for cached manifests. It is enough for thousands of typical
+	// ones.
+	manifestsBytes = 16 << 20
+	// smallManifest is the size up to which a manifest is read at once. Larger ones are rare, and
+	// many concurrent requests for them would take much memory.
+	smallManifest = 64 << 10
+)
+
+// inMemory is content in memory.
+type inMemory struct{ *bytes.Reader }
+
+// Close does nothing.
+func (inMemory) Close() error { return nil }

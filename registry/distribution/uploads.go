@@ -3,11 +3,9 @@ package distribution
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // beginUpload starts an upload, unless a mount or a single request with the whole blob makes it
@@ -169,15 +167,3 @@ func finishUpload(h *handler, w http.ResponseWriter, r *http.Request, at request
 	created(w, at, d)
 	return nil
 }
-
-// ownerOf returns the owner of the uploads of a request.
-func ownerOf(ctx context.Context, h *handler, at request) storage.UploadOwner {
-	return storage.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
-}
-
-// location returns the URL of an upload.
-func (at request) location() string { return "/v2/" + at.repository + "/blobs/uploads/" + at.last }
-
-// received returns the Range header of an upload of n bytes. The protocol cannot express an
-// empty range; for an empty upload it returns what clients expect.
-func received(n int64) string { return "0-" + strconv.FormatInt(max(n-1, 0), 10) }

@@ -8,21 +8,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-const (
-	// manifestsBytes limits the memory for cached manifests. It is enough for thousands of typical
-	// ones.
-	manifestsBytes = 16 << 20
-	// smallManifest is the size up to which a manifest is read at once. Larger ones are rare, and
-	// many concurrent requests for them would take much memory.
-	smallManifest = 64 << 10
-)
-
-// inMemory is content in memory.
-type inMemory struct{ *bytes.Reader }
-
-// Close does nothing.
-func (inMemory) Close() error { return nil }
-
 // openManifest opens the bytes of a manifest whose record was just read. It caches frequently
 // used manifests in memory and verifies their digest. Errors: as readSmall.
 func openManifest(ctx context.Context, h *handler, m storage.Manifest) (storage.Blob, error) {
