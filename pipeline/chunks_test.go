@@ -3,6 +3,7 @@
 package pipeline_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestVerifyInChunks(t *testing.T) {
 	w.p.Unfinished = t.TempDir()
 	built := w.built(t, onlyFP32, build.Options{})
 	var chunks []bool // that ran: whether each asked for the shares of providers
-	failing := registry.Errorf(registry.CodeUnavailable, "case 3 of it: killed")
+	failing := registry.Errorf(registry.CodeUnavailable, "%w", &toolchain.Failure{Subject: toolchain.Subject{Shard: "cases-00000.safetensors", Case: new(3)}, Err: errors.New("killed")})
 	w.run = func(job toolchain.Job, _ string) error {
 		if job.Run.Order == toolchain.OrderInterleaved || checksConsistency(job) || onGolden(job) {
 			return nil
@@ -51,7 +52,7 @@ func TestVerifyInChunks(t *testing.T) {
 	_, err := verify.Verify(t.Context(), w.p, built.Ref)
 	hints := strings.Join(registry.Hints(err), "\n")
 	if registry.CodeOf(err) != registry.CodeUnavailable ||
-		!strings.Contains(hints, "had run 16 of 40 cases") || !strings.Contains(hints, "counted from case 16") {
+		!strings.Contains(hints, "had run 16 of 40 cases") || !strings.Contains(hints, "counted from case 16: it is case 19 of the release") {
 		t.Errorf("error %v with hints %q, want that of the driver after 16 of 40 cases", err, hints)
 	}
 	verified, err := verify.Verify(t.Context(), w.p, built.Ref)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/figure"
@@ -25,8 +24,9 @@ type Sample struct {
 
 // unproven is a limit that no engine proves with the cases, or only one that has the bits of the reference.
 type unproven struct {
-	err  error
-	bits bool
+	output string // the output that it limits, with its precision; empty for the model as a whole
+	reason string
+	bits   bool
 }
 
 // Provable checks that an engine could keep each limit with these cases. Errors: CodeInvalid, which says what the cases prove
@@ -34,7 +34,7 @@ type unproven struct {
 func (l Limits) Provable(s Sample) error {
 	for _, u := range l.unproven(s) {
 		if !u.bits {
-			return u.err
+			return u.err()
 		}
 	}
 	return nil
@@ -44,31 +44,44 @@ func (l Limits) Provable(s Sample) error {
 func (l Limits) Unproven(s Sample) string {
 	for _, u := range l.unproven(s) {
 		if u.bits {
-			return u.text()
+			return u.String() + bitsOnly
 		}
 	}
 	return ""
 }
 
-func (u unproven) text() string {
-	return strings.TrimPrefix(u.err.Error(), "limits: ") + "; an engine passes only if no bit of its float outputs differs"
+// bitsOnly is the consequence of a limit that only an engine with the bits of the reference keeps.
+const bitsOnly = "; an engine passes only if no bit of its float outputs differs"
+
+func (u unproven) String() string {
+	if u.output != "" {
+		return "limits of " + u.output + ": " + u.reason
+	}
+	return u.reason
+}
+
+func (u unproven) err() error {
+	if u.output != "" {
+		return registry.Errorf(registry.CodeInvalid, "%s", u)
+	}
+	return registry.Errorf(registry.CodeInvalid, "limits: %s", u)
 }
 
 // unproven lists the limits that an engine does not prove which differs in no answer. It decides as [Limits.Judge] does.
 func (l Limits) unproven(s Sample) (all []unproven) {
 	bits := s.Floats && s.Cases >= FewestIdentical
-	add := func(err error, bits bool) {
-		if err != nil {
-			all = append(all, unproven{err, bits})
+	add := func(u unproven) {
+		if u.reason != "" {
+			all = append(all, u)
 		}
 	}
 	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
 		outputs := l.Precisions[precision].Outputs
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
-			what := fmt.Sprintf("limits of %s, output %q: ", precision, name)
+			output := fmt.Sprintf("%s, output %q", precision, name)
 			for _, row := range figure.OfOutputs() {
 				if limit, there := outputs[name].Bound(row); there && row.Rate {
-					add(l.provable(what+row.Key, &AtLeast{limit}, s.Cases), bits)
+					add(unproven{output, l.unprovenRate(row.Key, &AtLeast{limit}, s.Cases), bits})
 				}
 			}
 		}
@@ -84,31 +97,32 @@ const fewestForBounds = 8
 
 // unprovenAccuracy adds the limits on accuracy. What a bootstrap proves depends on the outputs. Nor are figures of labels those of the
 // reference model, so that nothing is refused by them.
-func (l Limits) unprovenAccuracy(a AccuracyLimit, s Sample, bits bool, add func(err error, bits bool)) {
+func (l Limits) unprovenAccuracy(a AccuracyLimit, s Sample, bits bool, add func(unproven)) {
+	overall := func(reason string, bits bool) { add(unproven{reason: reason, bits: bits}) }
 	m, err := accuracy.Find(a.Metric)
 	switch {
 	case err != nil:
-		add(err, false)
+		overall(err.Error(), false)
 		return
 	case !m.Rate && s.Cases < fewestForBounds:
-		add(registry.Errorf(registry.CodeInvalid, "limits: %s cannot be bounded by %s: it takes at least %d, and more to be near",
+		overall(fmt.Sprintf("%s cannot be bounded by %s: it takes at least %d, and more to be near",
 			m.Name, registry.Count(s.Cases, "case"), fewestForBounds), false)
 		return
 	case m.Smooth || m.Needs == accuracy.NeedsProgram: // whose scale is not known
 		return
 	}
-	add(l.provable("limits: accuracy", a.Min, s.Cases), false)
+	overall(l.unprovenRate("accuracy", a.Min, s.Cases), false)
 	if s.Right != nil {
-		add(l.provableLoss("a drop", m, a.Drop, s), true)
-		add(l.provableLoss("a regression", m, a.Regression, s), true)
+		overall(l.unprovenLoss("a drop", m, a.Drop, s), true)
+		overall(l.unprovenLoss("a regression", m, a.Regression, s), true)
 		if a.Relative != nil {
-			add(l.provableLoss("a drop", m, &AtMost{1 - a.Relative.Min}, s), true)
+			overall(l.unprovenLoss("a drop", m, &AtMost{1 - a.Relative.Min}, s), true)
 		}
 		return
 	}
-	add(l.provableDrop("a drop of accuracy", a.Drop, s.Cases), bits)
-	add(l.provableDrop("a regression of accuracy", a.Regression, s.Cases), false)
-	add(l.provableRelative(a.Relative, s.Cases), bits)
+	overall(l.unprovenDrop("a drop of accuracy", a.Drop, s.Cases), bits)
+	overall(l.unprovenDrop("a regression of accuracy", a.Regression, s.Cases), false)
+	overall(l.unprovenRelative(a.Relative, s.Cases), bits)
 }
 
 // UnprovenSlice says of a slice of such cases which of its limits it does not prove; empty for none.
@@ -121,13 +135,13 @@ func (l Limits) UnprovenSlice(s Sample) string {
 		return ""
 	}
 	text := ""
-	l.unprovenAccuracy(*limit, s, s.Floats, func(err error, bits bool) {
-		switch u := (unproven{err, bits}); {
-		case err == nil || text != "":
-		case bits && s.Floats:
-			text = u.text()
+	l.unprovenAccuracy(*limit, s, s.Floats, func(u unproven) {
+		switch {
+		case u.reason == "" || text != "":
+		case u.bits && s.Floats:
+			text = u.String() + bitsOnly
 		default:
-			text = strings.TrimPrefix(err.Error(), "limits: ")
+			text = u.String()
 		}
 	})
 	return text
@@ -146,14 +160,14 @@ func (s Sample) LeastDrop(m accuracy.Metric, confidence float64) float64 {
 	return 1
 }
 
-// provableLoss checks a limit on what is lost of a metric that is no rate, by the bound that verify uses.
-func (l Limits) provableLoss(what string, m accuracy.Metric, allowed *AtMost, s Sample) error {
+// unprovenLoss returns why no engine proves a limit on the loss in a metric other than a rate, by the bound that verify uses, or "".
+func (l Limits) unprovenLoss(what string, m accuracy.Metric, allowed *AtMost, s Sample) string {
 	if allowed == nil {
-		return nil
+		return ""
 	}
 	high := s.LeastDrop(m, l.Confidence)
 	if high <= allowed.Max {
-		return nil
+		return ""
 	}
 	class := s.Right.Rarest()
 	have, of := "", "of these"
@@ -164,15 +178,14 @@ func (l Limits) provableLoss(what string, m accuracy.Metric, allowed *AtMost, s 
 	if need := s.Right.CasesFor(allowed.Max, l.Confidence); need > 0 && need < math.MaxInt32 {
 		takes = fmt.Sprintf(", and it takes about %d %s", need, of)
 	}
-	return registry.Errorf(registry.CodeInvalid,
-		"limits: %s of %s of at most %s cannot be proven: %s without a difference%s prove %s with %s confidence%s; use more cases, or allow more",
+	return fmt.Sprintf("%s of %s of at most %s cannot be proven: %s without a difference%s prove %s with %s confidence%s; use more cases, or allow more",
 		what, m.Name, share(allowed.Max), registry.Count(s.Cases, "case"), have, share(high), share(l.Confidence), takes)
 }
 
-// provableRelative checks a limit on the accuracy over that of the reference.
-func (l Limits) provableRelative(limit *AtLeast, cases int) error {
+// unprovenRelative returns why no engine proves a limit on the accuracy over that of the reference, or "".
+func (l Limits) unprovenRelative(limit *AtLeast, cases int) string {
 	if limit == nil {
-		return nil
+		return ""
 	}
 	proves := func(cases int) float64 {
 		low, _ := stats.PairedRatio(0, 0, float64(cases), cases, l.Confidence)
@@ -180,16 +193,14 @@ func (l Limits) provableRelative(limit *AtLeast, cases int) error {
 	}
 	low := proves(cases)
 	if low >= limit.Min {
-		return nil
+		return ""
 	}
 	if limit.Min >= 1 {
-		return registry.Errorf(registry.CodeInvalid,
-			"limits: accuracy.relative of %s cannot be proven by any number of cases: ask for less, such as %s",
+		return fmt.Sprintf("accuracy.relative of %s cannot be proven by any number of cases: ask for less, such as %s",
 			share(limit.Min), share(math.Floor(low*1000)/1000))
 	}
 	need := cases + sort.Search(1<<31-cases, func(more int) bool { return proves(cases+more) >= limit.Min })
-	return registry.Errorf(registry.CodeInvalid,
-		"limits: accuracy.relative of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
+	return fmt.Sprintf("accuracy.relative of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
 		share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), need)
 }
 
@@ -232,38 +243,36 @@ func (l Limits) Proof(cases int) *Proof {
 	return &p
 }
 
-func (l Limits) provable(what string, limit *AtLeast, cases int) error {
+// unprovenRate returns why no engine proves a limit on a rate, or "".
+func (l Limits) unprovenRate(what string, limit *AtLeast, cases int) string {
 	if limit == nil || limit.Min == 0 {
-		return nil
+		return ""
 	}
 	low := 1 - stats.UpperRate(0, cases, l.Confidence)
 	if low >= limit.Min {
-		return nil
+		return ""
 	}
 	if limit.Min >= 1 {
-		return registry.Errorf(registry.CodeInvalid,
-			"%s of %s cannot be proven by any number of cases: ask for less, such as %s", what, share(limit.Min), share(math.Floor(low*100)/100))
+		return fmt.Sprintf("%s of %s cannot be proven by any number of cases: ask for less, such as %s", what, share(limit.Min), share(math.Floor(low*100)/100))
 	}
-	return registry.Errorf(registry.CodeInvalid,
-		"%s of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
+	return fmt.Sprintf("%s of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
 		what, share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), stats.CasesFor(1-limit.Min, l.Confidence))
 }
 
-func (l Limits) provableDrop(what string, allowed *AtMost, cases int) error {
+// unprovenDrop returns why no engine proves a limit on a drop of accuracy, or "".
+func (l Limits) unprovenDrop(what string, allowed *AtMost, cases int) string {
 	if allowed == nil {
-		return nil
+		return ""
 	}
 	limit := allowed.Max
 	_, high := stats.PairedDrop(0, 0, cases, l.Confidence)
 	if high <= limit {
-		return nil
+		return ""
 	}
 	if limit <= 0 {
-		return registry.Errorf(registry.CodeInvalid,
-			"limits: %s of %s cannot be proven by any number of cases: allow more, such as %s", what, share(limit), share(math.Ceil(high*1000)/1000))
+		return fmt.Sprintf("%s of %s cannot be proven by any number of cases: allow more, such as %s", what, share(limit), share(math.Ceil(high*1000)/1000))
 	}
-	return registry.Errorf(registry.CodeInvalid,
-		"limits: %s of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
+	return fmt.Sprintf("%s of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
 		what, share(limit), registry.Count(cases, "case"), share(high), share(l.Confidence), casesForDrop(limit, l.Confidence))
 }
 

@@ -110,7 +110,7 @@ func calibrationAccuracy(m Maker, want, got string) (*evidence.Accuracy, error) 
 	for i, shard := range m.Inputs.Calibration.Record.Shards {
 		err := addOutputs(counter, filepath.Join(want, shard.File), filepath.Join(got, shard.File), output.Name, by, m.Inputs.Calibration.Files[i].Path, labels)
 		if err != nil {
-			return nil, m.Inputs.Calibration.NamedIn(registry.Errorf(registry.CodeInvalid, "labels %q of %s: %w", labels, shard.File, err))
+			return nil, m.Inputs.Calibration.InShard(registry.Errorf(registry.CodeInvalid, "labels %q of %s: %w", labels, shard.File, err), shard.File)
 		}
 	}
 	result := counter.Result()

@@ -1,7 +1,7 @@
 package build
 
 import (
-	"regexp"
+	"errors"
 	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -10,21 +10,21 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
-
-// halfless finds the operator in what ONNX Runtime says when it comes to a node that it does not compute in float16. That is when the
-// node runs, so that it says it of one node at a time.
-var halfless = regexp.MustCompile(`running (\w+) node\..*MLFloat16 data type is not supported`)
 
 // keepWhole adds to the failure of an engine in half precision what keeps all nodes of the operator that it is about in float32.
 func (e BuiltEngine) keepWhole(failed error) error {
 	const most = 200
-	said := halfless.FindStringSubmatch(failed.Error())
-	model := slices.IndexFunc(e.base, func(in toolchain.Input) bool { return in.Name == run.ModelFile })
-	if said == nil || e.planned.Quantize["method"] != plan.MethodFP16 || model < 0 {
+	var of *toolchain.Failure
+	if !errors.As(failed, &of) || of.Op == "" || of.DType != string(tensor.Float16) {
 		return failed
 	}
-	nodes, err := format.NodeNames(e.base[model].Path, said[1], most, format.Limits{})
+	model := slices.IndexFunc(e.base, func(in toolchain.Input) bool { return in.Name == run.ModelFile })
+	if e.planned.Quantize["method"] != plan.MethodFP16 || model < 0 {
+		return failed
+	}
+	nodes, err := format.NodeNames(e.base[model].Path, of.Op, most, format.Limits{})
 	if err != nil || len(nodes) == 0 {
 		return failed
 	}
@@ -34,5 +34,5 @@ func (e BuiltEngine) keepWhole(failed error) error {
 			q.Exclude = append(q.Exclude, node)
 		}
 	}
-	return registry.WithHint(failed, "ONNX Runtime does not compute %s in float16: to keep its nodes in float32, write quantize: %s", said[1], q.Flow())
+	return registry.WithHint(failed, "the runtime does not compute %s in float16: to keep its nodes in float32, write quantize: %s", of.Op, q.Flow())
 }

@@ -2,6 +2,7 @@ package build
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
@@ -12,32 +13,38 @@ import (
 )
 
 // checkLabels compares the golden outputs with the labels, so that labels which do not fit are
-// refused before anything is signed, and not taken for a fault of an engine. Errors: CodeInvalid.
-func checkLabels(m Maker, golden goldenset.Set) error {
+// refused before anything is signed, and not taken for a fault of an engine. It returns a warning about a reference model that knows
+// no more than the most frequent label. Errors: CodeInvalid.
+func checkLabels(m Maker, golden goldenset.Set) ([]string, error) {
 	metric, output, ok, err := m.Plan.Interface.Accuracy(m.Plan.Limits.Accuracy)
 	labels := m.Inputs.Cases.Record.Labels
 	if err != nil || !ok || labels == "" || metric.Needs == accuracy.NeedsProgram {
-		return err // see tryProgram
+		return nil, err // see tryProgram
 	}
 	counter := accuracy.NewCounter(metric, output.Kind == validators.KindProbability, 0)
 	for i, file := range golden.Files {
 		if err := addOutputs(counter, file.Path, file.Path, output.Name, m.Plan.Limits.Accuracy.DetectedBy(), m.Inputs.Cases.Files[i].Path, labels); err != nil {
-			return m.Inputs.Cases.NamedIn(registry.Errorf(registry.CodeInvalid,
-				"labels %q of %s: %s of output %q: %w", labels, m.Inputs.Cases.Files[i].Name, metric.Name, output.Name, err))
+			shard := m.Inputs.Cases.Files[i].Name
+			return nil, m.Inputs.Cases.InShard(registry.Errorf(registry.CodeInvalid,
+				"labels %q of %s: %s of output %q: %w", labels, shard, metric.Name, output.Name, err), shard)
 		}
 	}
 	reference := float64(counter.Result().Reference)
 	if math.IsNaN(reference) || math.IsInf(reference, 0) {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 			"%s of the reference model on the labels %q is %v: no engine can be compared with it", metric.Name, labels, reference),
 			"auc wants cases of both classes, f1_binary labels of class 1, r2 labels that differ, perplexity no probability of 0")
 	}
 	if reference == 0 && !metric.Loss && comparesReference(m.Plan.Limits.Accuracy) {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 			"%s of the reference model on the labels %q is 0: no engine can be worse, so that limits on what it loses prove nothing", metric.Name, labels),
 			"look whether the labels are those of these cases, and number the classes as the model does")
 	}
-	return nil
+	if constant := counter.MostFrequent(); reference <= constant {
+		return []string{fmt.Sprintf("labels %q: the reference model is right in %s of the cases, and the most frequent label alone would be in %s: "+
+			"look whether the labels are those of these cases, in the order of the model's classes", labels, validators.ShareText(reference), validators.ShareText(constant))}, nil
+	}
+	return nil, nil
 }
 
 // comparesReference reports whether a limit is on what an engine loses.

@@ -114,13 +114,14 @@ func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set,
 		func() ([]string, error) { return guessedScores(m, golden) },
 		func() ([]string, error) { return oneAnswer(m, golden) },
 		func() ([]string, error) { return beyondHalf(m, golden) },
+		func() ([]string, error) { return checkLabels(m, golden) },
 	} {
 		found, err := look()
 		if golden.Warnings = append(golden.Warnings, found...); err != nil {
 			return golden, err
 		}
 	}
-	return golden, checkLabels(m, golden)
+	return golden, nil
 }
 
 // MakeEngine compiles an engine as planned, and quantizes it before if the plan asks for it. Errors: those of drivers.

@@ -70,6 +70,7 @@ func warnLimits(env *run.Env, limits validators.Limits, in ingest.Inputs, precis
 		{"cases", limits.Few(cases)},
 		{"cases", limits.Unproven(in.Cases.Sample(in.Interface))},
 		{"limits", limits.Loose(cases)},
+		{"limits", limits.UnusedLabels(in.Interface, in.Cases.Record.Labels, in.Cases.Sample(in.Interface))},
 		{"limits", in.Limits.Unbound(precisions)},
 	} {
 		if w.text != "" {

@@ -2,6 +2,7 @@ package cases_test
 
 import (
 	"archive/zip"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -134,12 +135,17 @@ func TestReadFolder(t *testing.T) {
 	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], `b.safetensors: tensor "a": NaN in 1 of 1 cases, the first is case 2`) {
 		t.Errorf("warnings %q, want one about case 2 of b.safetensors", set.Warnings)
 	}
-	hint := registry.Hints(set.NamedIn(registry.Errorf(registry.CodeInvalid, "cases-00000.safetensors: row 1")))
+	failed := func(shard string) error {
+		return registry.Errorf(registry.CodeInvalid, "%w", &toolchain.Failure{Subject: toolchain.Subject{Shard: shard}, Err: errors.New("no such index")})
+	}
+	hint := registry.Hints(set.NamedIn(failed("cases-00000.safetensors")))
 	if len(hint) != 1 || !strings.Contains(hint[0], "cases-00000.safetensors was read from") || !strings.Contains(hint[0], "a.npz") {
 		t.Errorf("hint %q, want that the shard was read from a.npz", hint)
 	}
-	if hint := registry.Hints(set.NamedIn(registry.Errorf(registry.CodeInvalid, "something else"))); len(hint) != 0 {
-		t.Errorf("an error about no shard has the hint %q", hint)
+	for _, err := range []error{registry.Errorf(registry.CodeInvalid, "in cases-00000.safetensors"), failed("")} {
+		if hint := registry.Hints(set.NamedIn(err)); len(hint) != 0 {
+			t.Errorf("the error %v about no shard has the hint %q", err, hint)
+		}
 	}
 }
 

@@ -121,11 +121,20 @@ func (cs *Set) Add(shard toolchain.Input, count int) {
 	cs.Files = append(cs.Files, shard)
 }
 
-// NamedIn adds to an error that names a shard the user's file that the shard was read from.
+// NamedIn adds to the error of a run the user's file with the shard that the run failed in, see [toolchain.Failure].
 func (cs *Set) NamedIn(err error) error {
+	var failed *toolchain.Failure
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return cs.InShard(err, failed.Shard)
+}
+
+// InShard adds to an error about a shard the user's file that the shard was read from.
+func (cs *Set) InShard(err error, shard string) error {
 	for i, file := range cs.from {
-		if name := cs.Record.Shards[i].File; strings.Contains(err.Error(), name) {
-			return registry.WithHint(err, "%s was read from %s; rows and cases count from 0", name, file)
+		if cs.Record.Shards[i].File == shard {
+			return registry.WithHint(err, "%s was read from %s; rows and cases count from 0", shard, file)
 		}
 	}
 	return err

@@ -197,32 +197,36 @@ func (f *findings) judge(ctx context.Context, t trial, p *evidence.Check, pairs 
 	return nil
 }
 
-// referenceMixes reports whether the engine gives for a batch what the reference model gives for it. If
-// cases give something else alone, the model is the cause, and no engine of it can be right.
+// referenceMixes reports whether the model is the cause of a difference between a batch and its cases alone: the engine computes
+// for the batch what the reference model computes for it, and that differs from the golden outputs of the cases, which were computed alone.
 func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (bool, error) {
 	if t.batch == 0 {
 		return false, nil
 	}
-	var pairs []pair
+	var engine, reference []pair
 	for _, s := range t.shards {
 		for at := range s.cases {
-			made, err := f.inBatch(t, s, at, done)
+			made, err := f.inBatch(t, s, at, done, f.engine.Outputs)
 			if err != nil {
 				return false, err
 			}
-			reference, err := f.inBatch(t, s, at, f.set.reference)
+			expected, err := f.inBatch(t, s, at, f.set.reference, f.engine.Comparison.Golden)
 			if errors.Is(err, tensor.ErrMismatch) {
 				return false, nil
 			}
 			if err != nil {
 				return false, err
 			}
-			made.want = reference.got
-			pairs = append(pairs, made)
+			made.want = expected.got
+			engine, reference = append(engine, made), append(reference, expected)
 		}
 	}
-	verdict, _, err := f.compare(ctx, &evidence.Check{Trial: t.kind}, pairs)
-	return verdict == evidence.VerdictPass, err
+	same, _, err := f.compare(ctx, &evidence.Check{Trial: t.kind}, engine)
+	if err != nil || same != evidence.VerdictPass {
+		return false, err
+	}
+	mixed, _, err := f.compare(ctx, &evidence.Check{Trial: t.kind}, reference)
+	return mixed == evidence.VerdictFail, err
 }
 
 // said joins the messages of reasons.

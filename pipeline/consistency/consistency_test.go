@@ -61,6 +61,10 @@ func TestModelMixesCases(t *testing.T) {
 	}{
 		"the model":       {mixing, mixing, true},
 		"only the engine": {honest, alone, false},
+		"the engine is wrong about a case alone": {honest, but(func(_ int, y []float32, batch, _ int) error {
+			y[0] += float32(max(2-batch, 0))
+			return nil
+		}), false},
 		"the model gives a row more": {func(run int, x []float32, batch, seq int) ([]float32, error) {
 			y, err := honest(run, x, batch, seq)
 			return append(y, y[:seq*min(batch-1, 1)]...), err

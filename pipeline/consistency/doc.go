@@ -77,7 +77,7 @@ type Engine struct {
 	// Load loads the engine several times. Nil: it is not checked.
 	Load    Loader
 	Outputs string // folder of its outputs for the cases, of another process
-	// Comparison has tolerances and masks; the rest of it is ignored.
+	// Comparison has tolerances, masks and the folder of golden outputs, with a file for each shard of the cases.
 	Comparison parity.Run
 	// Exact is true if two runs of the same cases must not differ at all.
 	Exact bool

@@ -210,13 +210,17 @@ func (w *trying) ready(t *testing.T, m model) (*consistency.Set, consistency.Eng
 	if err := set.Reference(t.Context(), w.reference.runner(t, &processes)); err != nil {
 		t.Fatal(err)
 	}
-	outputs, run := t.TempDir(), 0
+	outputs, golden, run := t.TempDir(), t.TempDir(), 0
 	for _, s := range w.o.Shards {
 		if err := m.shard(t, filepath.Join(w.o.Dir, s.File), filepath.Join(outputs, s.File), &run); err != nil {
 			t.Fatal(err)
 		}
+		var alone int
+		if err := w.reference.shard(t, filepath.Join(w.o.Dir, s.File), filepath.Join(golden, s.File), &alone); err != nil {
+			golden = "" // of a reference model that fails; no test of these compares its batches
+		}
 	}
-	comparison := parity.Run{Outputs: map[string]tensor.Options{"y": {}}, Masks: parity.Masks{Inputs: map[string]string{}}}
+	comparison := parity.Run{Golden: golden, Outputs: map[string]tensor.Options{"y": {}}, Masks: parity.Masks{Inputs: map[string]string{}}}
 	if w.where != "" {
 		comparison.Masks.Inputs["y"] = w.where
 	}

@@ -133,14 +133,14 @@ func (f *findings) batchAgain(folder string, done outcome, batch trial) (pairs [
 	for _, s := range batch.shards {
 		loaded := outcome{dir: map[string]string{s.Name: folder}}
 		for at := range s.cases {
-			before, err := f.inBatch(batch, s, at, done)
+			before, err := f.inBatch(batch, s, at, done, f.engine.Outputs)
 			if errors.Is(err, tensor.ErrMismatch) {
 				return nil, nil // the check of this batch says so
 			}
 			if err != nil {
 				return nil, err
 			}
-			made, err := f.inBatch(batch, s, at, loaded)
+			made, err := f.inBatch(batch, s, at, loaded, f.engine.Outputs)
 			if err != nil {
 				return nil, err
 			}

@@ -20,7 +20,7 @@ type pair struct {
 // the outputs have other shapes than a batch must give.
 func (f *findings) pair(t trial, s shard, at int, done outcome) (made pair, err error) {
 	if t.batch > 0 {
-		return f.inBatch(t, s, at, done)
+		return f.inBatch(t, s, at, done, f.engine.Outputs)
 	}
 	made.number = s.of.First + s.cases[at].row
 	if made.inputs, err = rowOf(s.Path, names(f.set.Interface.Inputs), at); err != nil {
@@ -33,14 +33,15 @@ func (f *findings) pair(t trial, s shard, at int, done outcome) (made pair, err 
 	return made, err
 }
 
-// inBatch cuts the part of a case out of the outputs of its batch.
-func (f *findings) inBatch(t trial, s shard, at int, done outcome) (pair, error) {
+// inBatch cuts the part of a case out of the outputs of its batch, to compare it with the outputs of the case alone, which are
+// in a folder.
+func (f *findings) inBatch(t trial, s shard, at int, done outcome, folder string) (pair, error) {
 	c := s.cases[at]
 	inputs, err := f.set.full(c)
 	if err != nil {
 		return pair{}, err
 	}
-	alone, err := f.set.outputs(f.engine.Outputs, s.of.File, c.row)
+	alone, err := f.set.outputs(folder, s.of.File, c.row)
 	if err != nil {
 		return pair{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/divergence"
@@ -477,7 +476,10 @@ func (b *bisector) addCase(number int, want, got string, names []string, sums ma
 			sums[name] = newSummed()
 		}
 		if err := sums[name].add(number, w, g, b.turns); err != nil {
-			b.problem("%s: %s", name, strings.TrimPrefix(err.Error(), fmt.Sprintf("case %d: ", number)))
+			if in := new(tensor.CaseError); errors.As(err, &in) {
+				err = in.Err // its shapes differ in every case
+			}
+			b.problem("%s: %v", name, err)
 			sums[name].broken = true
 		}
 	}

@@ -263,7 +263,7 @@ func (d Model) Draft(specFile, target string, imported *cases.Imported, casesFol
 	if imported != nil {
 		options.Interface, options.Labels = withSizesOf(options.Interface, imported.Interface), imported.Labels
 		options.Kinds = kindsByLabels(options.Kinds, outputs, imported.Facts)
-		options.Accuracy = proposedAccuracy(options.Kinds, outputs, *imported)
+		options.Accuracy, options.NoAccuracy = proposedAccuracy(options.Kinds, outputs, *imported)
 		if options.Cases, err = ingest.Below(specFile, casesFolder, true); err != nil {
 			return Drafted{}, err
 		}

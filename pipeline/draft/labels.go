@@ -2,7 +2,6 @@ package draft
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
@@ -41,41 +40,53 @@ func numbersOf(output validators.TensorInfo) int64 {
 	return each
 }
 
-// proposedAccuracy is a limit on accuracy by the kinds of outputs and the labels; empty where no metric is known to fit.
-func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo, imported cases.Imported) string {
-	labels, values := imported.Facts, 0
+// proposedAccuracy returns the limit on accuracy that the kinds of outputs and the labels suggest, as YAML. Without one, why is
+// what to do; both are empty if no metric is known to fit.
+func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo, imported cases.Imported) (limit, why string) {
+	metric, output := metricFor(kinds, outputs, imported.Facts)
+	if metric == "" {
+		return "", ""
+	}
+	m, err := accuracy.Find(metric)
+	if err != nil {
+		return "", ""
+	}
+	sample := validators.Sample{Cases: imported.Count, Right: imported.Right(m)}
+	drop, need := sample.DefaultDrop(m, validators.DefaultConfidence)
+	switch limit = fmt.Sprintf("{metric: %s, %sdrop: {max: %.0f%%}}", metric, output, 100*drop); {
+	case drop > 0:
+		return limit, ""
+	case need > 0:
+		return "", fmt.Sprintf("%s prove too little for a limit on %s; about %d would: then add limits: {accuracy: {metric: %s, %sdrop: {max: 10%%}}}",
+			registry.Count(imported.Count, "case"), metric, need, metric, output)
+	}
+	return "", ""
+}
+
+// metricFor returns the metric that fits outputs of these kinds and labels, and the key that names its output if it is not the first that
+// fits, as YAML.
+func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
+	values := 0
 	for i, k := range kinds {
 		each := numbersOf(outputs[i])
 		several := severalAnswers(k.Kind, labels, outputs[i])
 		switch {
 		case several != "":
-			return proposedSeveral(several, outputIfNotFirst(k, i), imported.Count)
+			return several, outputIfNotFirst(k, i)
 		case k.Kind.Ranks() || k.Kind == validators.KindClass:
 			if !labels.Real {
-				return proposedTop1(imported.Count)
+				return validators.MetricTop1, ""
 			}
 		case k.Kind != validators.KindValue:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
 		case labels.Binary && each == 1 && values == 0:
-			return "{metric: auc, drop: {max: 5%}}"
+			return accuracy.AUC, ""
 		default:
-			return "{metric: rmse, " + outputIfNotFirst(k, values) + "drop: {max: 5%}}"
+			return accuracy.RMSE, outputIfNotFirst(k, values)
 		}
 	}
-	return ""
-}
-
-// proposedSeveral is a limit on what is lost of a figure to which a rare class or label can contribute several times what a case does
-// on average, so that so many cases mostly prove it. It is empty for few cases.
-func proposedSeveral(metric, output string, count int) string {
-	const share = 5
-	limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
-	proof := limits.Proof(count)
-	if proof == nil || share*proof.Drop > 0.2 {
-		return ""
-	}
-	return fmt.Sprintf("{metric: %s, %sdrop: {max: %.0f%%}}", metric, output, max(5, math.Ceil(100*share*proof.Drop)))
+	return "", ""
 }
 
 // severalAnswers is the metric of an output with several answers for each case, as many as labels: classes of places, or yes and no; else empty.
@@ -106,14 +117,4 @@ func outputIfNotFirst(k spec.DraftedKind, before int) string {
 		return ""
 	}
 	return "output: " + spec.Quoted(k.Output) + ", "
-}
-
-// proposedTop1 is a limit on what is lost of the share of right answers, which so many cases can prove twice over.
-func proposedTop1(count int) string {
-	limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
-	proof := limits.Proof(count)
-	if proof == nil || proof.Drop > 0.1 { // too few to say much
-		return ""
-	}
-	return fmt.Sprintf("{metric: %s, drop: {max: %.0f%%}}", validators.MetricTop1, math.Ceil(200*proof.Drop))
 }

@@ -311,7 +311,7 @@ func TestBoundsOfDrafts(t *testing.T) {
 			"both": {"label", "{metric: top1}", true}, "no labels": {"", "{metric: top1}", false}, "no accuracy": {"label", "", false},
 		} {
 			text := draft(t, spec.DraftOptions{Source: "m.onnx", Cases: "cases", Labels: c.labels, Accuracy: c.accuracy})
-			if strings.Contains(text, "What may be lost on the labels") != c.want || strings.Contains(text, "labels: label") != (c.labels != "") {
+			if strings.Contains(text, "limits: {accuracy: ") != c.want || strings.Contains(text, "labels: label") != (c.labels != "") {
 				t.Errorf("%s: got\n%swant a limit: %t", name, text, c.want)
 			}
 		}

@@ -24,7 +24,8 @@ type DraftOptions struct {
 	Target      string               // "linux/arm64"; empty means linux/amd64/v1
 	Cases       string               // folder of recorded cases; empty generates some
 	Labels      string               // their tensor of labels; empty without any
-	Accuracy    string               // a limit on accuracy to propose, in YAML; empty for none
+	Accuracy    string               // the limit on accuracy, in YAML; empty for none
+	NoAccuracy  string               // why there is none although there are labels; may be empty
 	Quantized   string               // precision of a model that stays as it is, such as one that is quantized already; empty if it does not
 	Toolchain   string               // of the target; empty for the default
 	Kinds       []DraftedKind        // of the outputs, in the order of the graph
@@ -151,8 +152,12 @@ func draftCases(o DraftOptions) []string {
 		line += ", labels: " + Quoted(o.Labels)
 	}
 	lines := []string{"# Inputs on which every engine is compared with the model.", line + "}"}
-	if o.Labels != "" && o.Accuracy != "" {
-		lines = append(lines, "# What may be lost on the labels: limits: {accuracy: "+o.Accuracy+"}")
+	switch {
+	case o.Labels == "":
+	case o.Accuracy != "":
+		lines = append(lines, "limits: {accuracy: "+o.Accuracy+"}   # what an engine may lose on the labels")
+	case o.NoAccuracy != "":
+		lines = append(lines, "# The labels decide nothing: "+o.NoAccuracy)
 	}
 	return lines
 }

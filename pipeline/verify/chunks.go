@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
@@ -99,8 +98,8 @@ func (r *chunkRun) chunk(ctx context.Context, pieces []run.CaseRange) (toolchain
 	}
 	execution.AddCandidate(r.c)
 	results, err := execution.Do(ctx, filepath.Join(dir, "out"))
-	if err != nil && r.ran > 0 && strings.Contains(err.Error(), ": case ") {
-		err = registry.WithHint(err, "the cases of this message are counted from case %d", r.ran)
+	if failed := new(toolchain.Failure); errors.As(err, &failed) && failed.Case != nil && r.ran > 0 {
+		err = registry.WithHint(err, "the cases of this message are counted from case %d: it is case %d of the release", r.ran, r.ran+*failed.Case)
 	}
 	if err != nil {
 		return toolchain.EngineResult{}, errors.Join(err, ctx.Err())

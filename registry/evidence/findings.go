@@ -79,12 +79,15 @@ func (r Report) concernsOther(release artifact.Release, e artifact.Engine) strin
 // stopped early or contradicts itself still did not pass.
 func (r Report) stale() string {
 	at := r.Claim.RecordedAt
+	parity := r.Claim.Statement.PredicateType == PredicateParity
 	switch {
+	case parity && r.Rules != ReportRules:
+		return r.otherRules()
 	case r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
 		return fmt.Sprintf("it used %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
 	case r.Verdict == VerdictPass && len(r.Reasons) > 0:
 		return "it says that it passed, but lists reasons for a failure"
-	case r.Claim.Statement.PredicateType == PredicateParity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
+	case parity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
 		return fmt.Sprintf("it ran %d of %d cases", r.Cases.Ran, r.Cases.Count)
 	case len(r.EarlyStop) > 0:
 		return "it stopped early by a rule that this version does not know"

@@ -7,9 +7,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
-// OtherRules says that a report was judged by limits of another version.
-func (r Report) OtherRules() string {
-	return fmt.Sprintf("its limits are of version %d, and this program knows version %d: build again and verify", r.Rules, ReportRules)
+// otherRules is the reason against a parity report by rules of another version: its verdict means something else.
+func (r Report) otherRules() string {
+	return fmt.Sprintf("its rules are of version %d, and this program knows version %d: build again and verify", r.Rules, ReportRules)
 }
 
 // Replaces reports whether the destination had another engine to compare with.

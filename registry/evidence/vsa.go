@@ -13,9 +13,6 @@ type Skipped struct {
 	Comments     []string `json:"comments"`
 }
 
-// Skips begins what [Skipped.String] says.
-const Skips = "break-glass: skips "
-
 // Shown names a release in a message: "release sha256:...", or "no release".
 func Shown(release registry.Digest) string {
 	if release == "" {

@@ -75,6 +75,7 @@ type Event struct {
 	Evidence      []registry.Digest `json:"evidence,omitempty"`      // bundle manifests that the event added
 	Signer        string            `json:"signer,omitempty"`        // attach and promote: key identifier
 	Reason        string            `json:"reason,omitempty"`
+	Skipped       []string          `json:"skipped,omitempty"`   // promote by break-glass: the requirements that it skipped
 	Principal     string            `json:"principal,omitempty"` // the caller; empty: a local user of the data directory
 	Person        *evidence.Person  `json:"person,omitempty"`    // publish, and attach of what a builder signed: who signed in, without Name; nil: not known
 	// Policy is the digest of the rules of the environment, as canonical JSON, and Environments that of the

@@ -30,7 +30,7 @@ func drawEvent(t *rapid.T) history.Event {
 		Kind: history.EventKind(text.Draw(t, "kind")), Environment: text.Draw(t, "environment"), Model: text.Draw(t, "model"),
 		Version: text.Draw(t, "version"), Release: d.Draw(t, "release"), Previous: d.Draw(t, "previous"), Subject: d.Draw(t, "subject"),
 		PredicateType: text.Draw(t, "predicate"), Evidence: rapid.SliceOfN(d, 0, 3).Draw(t, "evidence"), Signer: text.Draw(t, "signer"),
-		Reason: text.Draw(t, "reason"), Policy: d.Draw(t, "policy"), Environments: d.Draw(t, "environments"),
+		Reason: text.Draw(t, "reason"), Skipped: rapid.SliceOfN(text, 0, 3).Draw(t, "skipped"), Policy: d.Draw(t, "policy"), Environments: d.Draw(t, "environments"),
 	}
 }
 
@@ -76,6 +76,8 @@ func tamper(t *rapid.T, e *history.Event) string {
 		*field = digest.FromString("tampered" + string(*field))
 	case *[]registry.Digest:
 		*field = append([]registry.Digest{digest.FromString("tampered")}, *field...)
+	case *[]string:
+		*field = append([]string{"tampered"}, *field...)
 	case **evidence.Person:
 		*field = &evidence.Person{Principal: e.Principal + "x"}
 	default:

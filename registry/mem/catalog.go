@@ -100,7 +100,7 @@ func (db *DB) selected(q history.HistoryQuery) []history.Event {
 	var found []history.Event
 	for _, e := range db.history {
 		if selects(q, e) {
-			e.Evidence = slices.Clone(e.Evidence)
+			e.Evidence, e.Skipped = slices.Clone(e.Evidence), slices.Clone(e.Skipped)
 			found = append(found, e)
 		}
 	}

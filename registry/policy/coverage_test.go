@@ -143,7 +143,7 @@ func TestCoverage(t *testing.T) {
 // passingReport is a passing report of the machine of the fixture.
 func passingReport(r artifact.Release, e artifact.Engine) evidence.ParityReport {
 	return evidence.ParityReport{ReportHead: head(r, e, 1, evidence.VerdictPass),
-		Cases: evidence.CasesRun{Count: 10, Ran: 10, Origin: artifact.OriginRecorded}}
+		Cases: evidence.CasesRun{Count: 10, Ran: 10, Origin: artifact.OriginRecorded}, Rules: evidence.ReportRules}
 }
 
 // Which node types a rule stands for, and what zero values and unknown tables give.
@@ -198,10 +198,10 @@ func TestWitnessesMeetTheRest(t *testing.T) {
 		"too old":      {func(p *policy.Policy) { p.Reports.MaxAge, p.Promotion.Now = time.Hour, made.Add(time.Hour) }, "a report is too old"},
 		"ceilings": {func(p *policy.Policy) {
 			p.Ceilings = policy.Ceilings{"fp32": {"snrDb": 60}}
-		}, "its limits are of version 0"},
+		}, "its report lists no output"},
 		"accuracy": {func(p *policy.Policy) {
 			p.Accuracy = &policy.AccuracyRequirement{Metric: "top1", Min: new(evidence.Figure)}
-		}, "its limits are of version 0"},
+		}, "its accuracy was not measured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

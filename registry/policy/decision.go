@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -39,7 +38,3 @@ func (d Decision) Unmet() []Requirement {
 
 // UnmetOn lists the requirements that are not met for a node, with the reason in their detail.
 func (d Decision) UnmetOn(n artifact.Node) []Requirement { return unmetOn(n, d.Unmet()) }
-
-// SaysSkipped reports whether a text begins as [evidence.Skipped.String] does. Of the reasons in the history, only those of
-// break-glass promotions do.
-func SaysSkipped(text string) bool { return strings.HasPrefix(text, evidence.Skips) }

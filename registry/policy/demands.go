@@ -110,9 +110,6 @@ func (c Ceilings) of(precision, dtype string) map[string]evidence.Figure {
 
 // above names the first output with a limit that is looser than a ceiling, or with none.
 func (c Ceilings) above(pass evidence.Report, precision string) string {
-	if pass.Rules != evidence.ReportRules {
-		return pass.OtherRules()
-	}
 	limits := make(map[[2]string]evidence.Figure) // by output and figure
 	for _, check := range pass.Checks.OfCases() {
 		if check.Limit != nil {

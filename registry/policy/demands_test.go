@@ -48,7 +48,7 @@ func TestCheckDemands(t *testing.T) {
 		"not strict enough":     {func(p *policy.Policy) { p.Accuracy.Min = figure(0.91) }, nil, "no limit on top1 of at least 0.91: set limits.accuracy.min"},
 		"another metric":        {nil, func(p *evidence.ParityReport) { p.Accuracy.Metric = "top5" }, "measured by top5, and top1 is required"},
 		"not measured":          {nil, func(p *evidence.ParityReport) { p.Accuracy = nil }, "its accuracy was not measured"},
-		"rules of version 2":    {nil, func(p *evidence.ParityReport) { p.Rules = 2 }, "limits are of version 2"},
+		"rules of version 2":    {nil, func(p *evidence.ParityReport) { p.Rules = 2 }, "no report counts: its rules are of version 2"},
 		"cases that count":      {func(p *policy.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("cases")} }, nil, ""},
 		"other cases": {func(p *policy.Policy) { p.Accuracy.Cases = []registry.Digest{digest.FromString("mine")} }, nil,
 			"it ran other cases than those that prod accepts: " + string(digest.FromString("cases"))},

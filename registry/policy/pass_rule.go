@@ -156,8 +156,6 @@ func (p Policy) agesAt(fresh map[string]evidence.Report, want int) time.Time {
 func (p Policy) lacksAccuracy(pass evidence.Report, e artifact.Engine) string {
 	want := p.Accuracy
 	switch {
-	case pass.Rules != evidence.ReportRules:
-		return pass.OtherRules()
 	case pass.Accuracy == nil:
 		return fmt.Sprintf("its accuracy was not measured: give the cases labels and set limits.accuracy to metric %s, build and verify", want.Metric)
 	case pass.Accuracy.Metric != want.Metric:

@@ -85,6 +85,7 @@ func parity(r artifact.Release, e artifact.Engine, hour int, v evidence.Verdict,
 	report := evidence.ParityReport{
 		ReportHead: head(r, e, hour, v),
 		Cases:      evidence.CasesRun{Count: 10, Ran: 10, Origin: artifact.OriginRecorded},
+		Rules:      evidence.ReportRules,
 	}
 	if edit != nil {
 		edit(&report)

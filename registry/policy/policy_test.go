@@ -169,6 +169,8 @@ func TestCheckRefuses(t *testing.T) {
 		{"pass beside an undecided check of no trial", edited(func(p *evidence.ParityReport) {
 			p.Checks = evidence.Checks{{Figure: "accuracy", Verdict: evidence.VerdictUndecided}}
 		}), `the verdict of its check accuracy is "undecided"`},
+		{"pass without a version of rules", edited(func(p *evidence.ParityReport) { p.Rules = 0 }), "no report counts: its rules are of version 0, and this program knows version 1"},
+		{"pass by later rules", edited(func(p *evidence.ParityReport) { p.Rules = 2 }), "no report counts: its rules are of version 2"},
 		{"pass that stopped early", edited(func(p *evidence.ParityReport) { p.EarlyStop = []byte(`{"rule":"e"}`) }), "it stopped early by a rule that this version does not know"},
 		{"generated cases", edited(func(p *evidence.ParityReport) { p.Cases.Origin = artifact.OriginGenerated }), "recorded-cases of x86/int8: its cases are generated"},
 		{"cases of no origin", edited(func(p *evidence.ParityReport) { p.Cases.Origin = "" }), "recorded-cases of x86/int8"},

@@ -14,10 +14,11 @@ import (
 type Counter struct {
 	metric            Metric
 	seed              uint64
-	rated             []rated // of a rate: each case
-	count             int     // answers
-	hits              [2]int  // that the reference model and the engine have right
-	reference, engine side    // of what is no rate
+	rated             []rated       // of a rate: each case
+	count             int           // answers
+	hits              [2]int        // that the reference model and the engine have right
+	reference, engine side          // of what is no rate
+	labelled          map[int32]int // of top1: the cases by their label, if a case has one
 }
 
 // rated is one case: the parts of its answers that only the reference model has right, that only
@@ -101,6 +102,7 @@ func (c *Counter) add(reference, engine, labels tensor.Tensor) error {
 	each := len(r) / int(labels.Shape[0])
 	var said [2][]int32
 	if each == 1 && cmp.Or(c.metric.Name, Top1) == Top1 {
+		c.countLabels(labels, len(r))
 		said = [2][]int32{classesOf(reference, len(r)), classesOf(engine, len(r))}
 	}
 	n := 0
@@ -114,6 +116,28 @@ func (c *Counter) add(reference, engine, labels tensor.Tensor) error {
 		n++
 	}
 	return nil
+}
+
+func (c *Counter) countLabels(labels tensor.Tensor, n int) {
+	if c.labelled == nil {
+		c.labelled = make(map[int32]int)
+	}
+	for _, class := range classesOf(labels, n) {
+		c.labelled[class]++
+	}
+}
+
+// MostFrequent returns the accuracy of an engine that always answers the most frequent label. It is NaN for other metrics than top1, and if
+// cases have several labels.
+func (c *Counter) MostFrequent() float64 {
+	most := 0
+	for _, n := range c.labelled {
+		most = max(most, n)
+	}
+	if most == 0 || c.Cases() == 0 {
+		return math.NaN()
+	}
+	return float64(most) / float64(c.Cases())
 }
 
 // classesOf are the classes that an output has as its answers to n cases; nil if they are not one small number each.

@@ -37,6 +37,7 @@ const (
 const (
 	Top1  = "top1"
 	MAE   = "mae"
+	RMSE  = "rmse"
 	Exact = "exact"
 	AUC   = "auc"
 
@@ -86,7 +87,7 @@ var metrics = []Metric{
 	{Name: AUCMacro, Needs: NeedsMarks, side: func(options) side { return &rankings{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
 	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs, column: "error"} }},
-	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: root,
+	{Name: RMSE, Needs: NeedsValues, Loss: true, Smooth: true, outer: root,
 		side: func(options) side {
 			return &errorsOf{each: func(d float64) float64 { return d * d }, column: "squaredError"}
 		}},

@@ -84,10 +84,22 @@ func NewComparison(options Options) *Comparison {
 	}}
 }
 
-// Add compares one case and adds it to the figures. Its number is only for error messages.
+// CaseError is an error in one case.
+type CaseError struct {
+	Case int   // its number, as given to [Comparison.Add]
+	Err  error // without the number
+}
+
+// Error returns the message with the number of the case.
+func (e *CaseError) Error() string { return fmt.Sprintf("case %d: %v", e.Case, e.Err) }
+
+// Unwrap returns the error without the number.
+func (e *CaseError) Unwrap() error { return e.Err }
+
+// Add compares one case and adds it to the figures. Its number is only for errors.
 // The tensors must have the same shape and dtypes of one class: a float16 engine is compared
 // with a float32 reference model, an int64 one is not. Otherwise nothing is added, and the
-// error, of kind ErrMismatch, names both.
+// error, a *CaseError of kind ErrMismatch, names both.
 func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 	return c.add(caseIndex, reference, engine, false)
 }
@@ -118,7 +130,7 @@ func (c *Comparison) bits(reference, engine Tensor, says bool) {
 
 func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) error {
 	if err := c.check(reference, engine); err != nil {
-		return fmt.Errorf("case %d: %w", caseIndex, err)
+		return &CaseError{caseIndex, err}
 	}
 	c.begin(reference)
 	k := newKernel(c.options, c.firstOf(reference))

@@ -73,7 +73,7 @@ func do(ctx context.Context, p *process, s *scratch, job toolchain.Job, outDir s
 	if err := s.unchanged(enforced); err != nil {
 		return toolchain.Outcome{}, err
 	}
-	response, err := p.response(s.response(), request.ID, status)
+	response, err := p.response(s.response(), request.ID, status, job)
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
@@ -138,7 +138,7 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 }
 
 // response reads the response of a process that ended with status 0 or 1.
-func (p *process) response(path, id string, status int) (Response, error) {
+func (p *process) response(path, id string, status int, job toolchain.Job) (Response, error) {
 	text, err := readBounded(path)
 	if err != nil {
 		return Response{}, p.failure(ToolFailed,
@@ -156,7 +156,7 @@ func (p *process) response(path, id string, status int) (Response, error) {
 		return r, nil
 	}
 	r.Error.Log = p.log.String()
-	return Response{}, p.coded(r.Error)
+	return Response{}, p.coded(r.Error, job)
 }
 
 func readBounded(path string) ([]byte, error) {

@@ -70,6 +70,42 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
+// What a driver says that its error is about is kept as fields, as far as the job has it, and shown in front of the message.
+func TestErrorsHaveSubjects(t *testing.T) {
+	t.Parallel()
+	job := toolchaintest.Compile(t, "m.onnx")
+	job.Verb, job.Run = toolchain.VerbRun, &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx"}}}
+	casesFile := filepath.Join(t.TempDir(), "b.safetensors")
+	if err := os.WriteFile(casesFile, []byte("cases"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job.Inputs = append(job.Inputs, toolchaintest.Input(t, toolchain.RoleCases, "b.safetensors", casesFile))
+	for said, want := range map[string]string{
+		`{}`: "it is out of range",
+		`{"engine":"m","shard":"b.safetensors","row":1,"case":2}`:                      "engine m: case 2 (row 1 of b.safetensors): it is out of range",
+		`{"engine":"m","shard":"b.safetensors","case":0,"op":"Mul","dtype":"float16"}`: "engine m: case 0 (row 0 of b.safetensors): Mul: it is out of range",
+		`{"shard":"b.safetensors"}`:                                                    "it is out of range",
+		`{"engine":"other","shard":"../b.safetensors","case":2}`:                       "it is out of range",
+		`{"shard":"b.safetensors","row":3,"case":2}`:                                   "it is out of range",
+		`{"shard":"b.safetensors","row":-1,"case":2}`:                                  "it is out of range",
+		`{"op":"M\u001b[2Jul\n"}`:                                                      "Mul: it is out of range",
+	} {
+		t.Run(said, func(t *testing.T) {
+			t.Parallel()
+			job := job
+			job.Options = map[string]any{"subject": said}
+			_, err := driverproc.Do(t.Context(), toolchaintest.Fake("subject"), driverproc.Budget{}, job, t.TempDir())
+			var failed *toolchain.Failure
+			if !errors.As(err, &failed) || err.Error() != "fake: "+want {
+				t.Fatalf("error %v, want %q", err, want)
+			}
+			if strings.HasPrefix(want, "engine m") != (failed.Engine == "m" && failed.Case != nil) || strings.Contains(said, "float16") != (failed.DType == "float16") {
+				t.Errorf("the failure is about %+v", failed.Subject)
+			}
+		})
+	}
+}
+
 func TestDoKeepsTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	_, err := driverproc.Do(t.Context(), toolchaintest.Fake("crash"), driverproc.Budget{}, toolchaintest.Compile(t), t.TempDir())

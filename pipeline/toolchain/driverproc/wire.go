@@ -63,19 +63,26 @@ type ResponseFile struct {
 
 // Error is a driver's report of why it did not do the job.
 type Error struct {
-	Code    ErrorCode       `json:"code"`
-	Message string          `json:"message"`
-	Op      string          `json:"op,omitempty"` // the operator that caused the error: "onnx.NonMaxSuppression"
-	Detail  json.RawMessage `json:"detail,omitempty"`
-	Log     string          `json:"-"` // the end of what the driver printed, set by Do
+	Code    ErrorCode `json:"code"`
+	Message string    `json:"message"`
+	toolchain.Subject
+	Detail json.RawMessage `json:"detail,omitempty"`
+	Log    string          `json:"-"` // the end of what the driver printed, set by Do
 }
 
-// Error returns the message, with the operator if there is one.
+// Error returns the message after engine, case and operator: "engine m: case 2 (row 1 of b.safetensors): onnx.Gather: ...".
 func (e *Error) Error() string {
+	text := e.Message
 	if e.Op != "" {
-		return e.Op + ": " + e.Message
+		text = e.Op + ": " + text
 	}
-	return e.Message
+	if e.Case != nil {
+		text = fmt.Sprintf("case %d (row %d of %s): %s", *e.Case, e.Row, e.Shard, text)
+	}
+	if e.Engine != "" {
+		text = "engine " + e.Engine + ": " + text
+	}
+	return text
 }
 
 // ErrorCode classifies a driver's error.

@@ -17,18 +17,26 @@ import (
 // outOfRange finds the index in the library's error about an index that is out of range.
 var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
 
+// noHalf finds the operator in the library's error about a node that it does not compute in float16. It notices that when the node
+// runs, so that an error is about one node.
+var noHalf = regexp.MustCompile(`running (\w+) node\..*MLFloat16 data type is not supported`)
+
 // inCase is the error of a run, with the case in which it happened: case c of a shard. text is the
 // library's. If an index is out of range, the error also has the input with that index.
 func inCase(s *shard, c int64, e *engine, text string) error {
 	text = strings.TrimPrefix(text, "Error running network: ")
-	code, at := codeOf(text), fmt.Sprintf("case %d (row %d of %s)", s.first+int(c), c, s.name)
-	if code == driverproc.BadInput {
-		at += indexIn(e, text)
+	failed := driverproc.Errorf(codeOf(text), "%s", text)
+	failed.Engine, failed.Shard, failed.Row, failed.Case = e.id, s.name, int(c), new(s.first+int(c))
+	if found := noHalf.FindStringSubmatch(text); found != nil {
+		failed.Code, failed.Op, failed.DType = driverproc.UnsupportedOp, found[1], string(tensor.Float16)
 	}
-	return driverproc.Errorf(code, "engine %s: %s: %s", e.id, at, text)
+	if failed.Code == driverproc.BadInput {
+		failed.Message = indexIn(e, text) + text
+	}
+	return failed
 }
 
-// indexIn returns the integer input that has the index of an error, or "" if not exactly one
+// indexIn says which integer input has the index of an error, in front of that, or is "" if not exactly one
 // has it.
 func indexIn(e *engine, text string) string {
 	found := outOfRange.FindStringSubmatch(text)
@@ -48,7 +56,7 @@ func indexIn(e *engine, text string) string {
 		if holders != "" {
 			return ""
 		}
-		holders = fmt.Sprintf(": input %q holds %s, which is out of range", input.name, found[1])
+		holders = fmt.Sprintf("input %q holds %s, which is out of range: ", input.name, found[1])
 	}
 	return holders
 }

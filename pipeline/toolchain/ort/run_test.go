@@ -4,6 +4,7 @@ package ort_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -288,5 +289,24 @@ func TestRunNamesTheCase(t *testing.T) {
 	wantCode(t, err, registry.CodeInvalid)
 	if want := `engine m: case 2 (row 1 of b.safetensors): input "input_ids" holds 473, which is out of range: `; !strings.Contains(err.Error(), want) {
 		t.Errorf("error %q does not say %q", err, want)
+	}
+	var failed *toolchain.Failure
+	if !errors.As(err, &failed) || failed.Engine != "m" || failed.Shard != "b.safetensors" || failed.Row != 1 || failed.Case == nil || *failed.Case != 2 {
+		t.Errorf("the failure is about %+v, want row 1 of b.safetensors, case 2, of engine m", failed)
+	}
+}
+
+// The library has no codes: what it does not compute in float16 is read from its text here, and nowhere else.
+func TestRunNamesOperatorsWithoutFloat16(t *testing.T) {
+	t.Parallel()
+	const text = "Error running network: Non-zero status code returned while running Mul node. Name:'Mul_0' Status Message: MLFloat16 data type is not supported with Mul opset 16"
+	var failed *driverproc.Error
+	if err := ort.InCase(text); !errors.As(err, &failed) || failed.Code != driverproc.UnsupportedOp || failed.Op != "Mul" || failed.DType != "float16" ||
+		failed.Engine != "m" || failed.Shard != "b.safetensors" || failed.Row != 1 || *failed.Case != 3 {
+		t.Errorf("error %v about %+v, want the operator Mul in float16, in case 3", err, failed)
+	}
+	if err := ort.InCase("Non-zero status code returned while running Mul node. Name:'Mul_0'"); !errors.As(err, &failed) ||
+		failed.Code != driverproc.ToolFailed || failed.Op != "" || failed.DType != "" {
+		t.Errorf("error %v about %+v, want no operator", err, failed)
 	}
 }

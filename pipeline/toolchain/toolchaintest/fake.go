@@ -24,9 +24,9 @@ import (
 // fakeName is args[0] of a driver that this test program implements.
 const fakeName = "fake"
 
-// Fake is a driver with a given behavior: one of [Faults] or [Escapes]; "well behaved", whose
-// result is [Facts]; "record", which saves the request in the file request.json; or "tool",
-// which only supports probe. The test program must have [Main].
+// Fake returns a driver with a given behavior: a name of [Faults] or [Escapes]; "well behaved", whose
+// result is [Facts]; "record", which saves the request in the file request.json; "subject", whose error has the
+// fields in the option subject; or "tool", which only supports probe. The test program must have [Main].
 func Fake(behaviour string) driverproc.Program {
 	return driverproc.Program{Name: fakeName, Path: "/proc/self/exe", Args: []string{fakeName, behaviour}}
 }
@@ -77,6 +77,13 @@ var handlers = map[string]driverproc.Handler{
 			return nil, driverproc.Errorf(driverproc.BadInput, "verb %s: this is a fake", r.Verb)
 		}
 		return toolchain.ProbeResult{Tool: map[string]string{"fake": "1"}}, nil
+	},
+	"subject": func(_ context.Context, r driverproc.Request) (any, error) {
+		failed := driverproc.Errorf(driverproc.BadInput, "it is out of range")
+		if err := json.Unmarshal([]byte(option(r, "subject")), &failed.Subject); err != nil {
+			return nil, err
+		}
+		return nil, failed
 	},
 	"link": func(_ context.Context, r driverproc.Request) (any, error) {
 		return nil, os.Symlink("/etc/hostname", filepath.Join(r.OutDir, "link"))

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry/history"
-	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
@@ -36,7 +35,7 @@ func markSkipped(ctx context.Context, s *backend.Backend, heads []history.Head) 
 				return err
 			}
 			if event.Release == h.Release {
-				if policy.SaysSkipped(event.Reason) {
+				if len(event.Skipped) > 0 {
 					heads[i].BreakGlass = event.Reason
 				}
 				break

@@ -40,7 +40,7 @@ func carryOut(ctx context.Context, s *backend.Backend, m *move) error {
 	return heads.Move(ctx, s, m.to, storage.Change{
 		Event: history.Event{Time: s.Now(), Kind: history.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
-			Evidence: slices.Concat(m.evidence, m.summary.bundles), Signer: m.summary.signer, Reason: m.why(),
+			Evidence: slices.Concat(m.evidence, m.summary.bundles), Signer: m.summary.signer, Reason: m.why(), Skipped: m.skippedNames(),
 			Policy: policy, Environments: s.Environments.Digest},
 		DecisionBasis: &m.basis,
 		Move:          &storage.HeadMove{},

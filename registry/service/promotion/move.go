@@ -51,6 +51,14 @@ func (m move) skipped() string {
 	return m.decision.Skipped.String()
 }
 
+// skippedNames lists the requirements that the promotion skips.
+func (m move) skippedNames() []string {
+	if m.decision.Skipped == nil {
+		return nil
+	}
+	return m.decision.Skipped.Requirements
+}
+
 // why is the reason that the history gets, of at most [registry.MaxText] bytes: what the promotion skips, and what its caller
 // said. Where both are long, the former is shortened first: the evidence of the approvers has all of it.
 func (m move) why() string {

@@ -22,14 +22,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/service/lookup"
 )
 
-// checkPromotionReason refuses a reason that reads as if approvers had agreed to skip something.
-func checkPromotionReason(reason string) error {
-	if policy.SaysSkipped(reason) {
-		return registry.Errorf(registry.CodeInvalid, "promotion: the reason begins as the history begins those of break-glass promotions: want other words")
-	}
-	return registry.ValidateText("promotion: the reason", reason)
-}
-
 // Promote decides, copies, and moves the head, in an order that leaves no partial state.
 // Content that was copied without a head has no effect. The head moves last, in one transaction
 // with tags and history, and only if the state that the decision rests on is unchanged.
@@ -77,7 +69,7 @@ func mend(ctx context.Context, s *backend.Backend, m move) error {
 func plan(ctx context.Context, s *backend.Backend, req api.PromoteRequest) (move, error) {
 	from, to, err := s.Environments.Edge(req.From, req.To)
 	if err == nil {
-		err = checkPromotionReason(req.Reason)
+		err = registry.ValidateText("promotion: the reason", req.Reason)
 	}
 	if err != nil {
 		return move{}, err

@@ -16,11 +16,22 @@ PROTOCOL = "mlpromote.driver/v1"
 
 
 class Refused(Exception):
-    """A job that cannot be done, with the protocol's code for why."""
+    """A job that cannot be done, with the protocol's code for why, and the fields of its
+    error that are known: op, dtype, engine, shard, row and case."""
 
-    def __init__(self, code, message, op=None):
+    def __init__(self, code, message, **subject):
         super().__init__(message)
-        self.code, self.op = code, op
+        self.code, self.protocol_subject = code, subject
+
+
+def concerning(e, **subject):
+    """Adds to any exception fields of the protocol's error. Those that it has stay."""
+    e.protocol_subject = {**subject, **subject_of(e)}
+    return e
+
+
+def subject_of(e):
+    return {name: value for name, value in getattr(e, "protocol_subject", {}).items() if value is not None}
 
 
 def options_of(request, defaults, choices=None):
@@ -90,8 +101,12 @@ def versions(*names):
 def explain(e, kinds):
     """The error of the protocol for an exception. kinds has codes by the name of a class,
     since classes of tools exist only where the tool can be imported."""
+    return {**subject_of(e), **coded(e, kinds)}
+
+
+def coded(e, kinds):
     if isinstance(e, Refused):
-        return {"code": e.code, "message": str(e), **({"op": e.op} if e.op else {})}
+        return {"code": e.code, "message": str(e)}
     if isinstance(e, MemoryError) or isinstance(e, OSError) and e.errno in (errno.EFBIG, errno.ENOSPC, errno.ENOMEM):
         return {"code": "limit", "message": f"out of memory or space: {e}"}
     if isinstance(e, ImportError):

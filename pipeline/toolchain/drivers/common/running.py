@@ -20,7 +20,7 @@ import os
 import resource
 import time
 
-from protocol import Refused, inputs_of
+from protocol import Refused, concerning, inputs_of
 from tensors import as_given, check_fit, is_text, read_shard, write_shard
 
 MAX_TIMINGS = 4_000_000
@@ -36,10 +36,10 @@ class Shard:
     def check(self, engine):
         missing = sorted(set(engine.inputs) - set(self.tensors))
         if missing:
-            raise Refused("bad_input", f"cases {self.name}: no tensor for the input {', '.join(missing)}: there are {', '.join(sorted(self.tensors))}")
+            raise Refused("bad_input", f"cases {self.name}: no tensor for the input {', '.join(missing)}: there are {', '.join(sorted(self.tensors))}", shard=self.name)
         counts = {self.tensors[name].shape[0] for name in engine.inputs}
         if len(counts) != 1 or 0 in counts:
-            raise Refused("bad_input", f"cases {self.name}: its tensors have these numbers of cases: {sorted(counts)}")
+            raise Refused("bad_input", f"cases {self.name}: its tensors have these numbers of cases: {sorted(counts)}", shard=self.name)
         for name, (dtype, shape) in engine.inputs.items():
             check_fit(self.name, name, self.tensors[name], dtype, shape, getattr(engine, "any_numbers", False))
         self.count = counts.pop()
@@ -109,15 +109,23 @@ class Runner:
                 if hasattr(engine, "profile"):
                     result["profile"] = engine.profile(self.shards[0].feeder(engine)[0](0), self.asked["profile"])
         self.feeders = {(shard.name, n): shard.feeder(engine) for shard in self.shards for n, engine in enumerate(self.engines)}
-        self.cases = [(shard, case) for shard in self.shards for case in range(shard.count)]
+        self.cases = [(shard, row) for shard in self.shards for row in range(shard.count)]
         self.rounds = max(self.asked.get("rounds") or 1, 1)
         if len(self.cases) * self.rounds > MAX_TIMINGS:
             raise Refused("bad_input", f"{self.rounds} rounds of {len(self.cases)} cases: want at most {MAX_TIMINGS} runs of each engine")
 
-    def one(self, n, shard, case, keep):
+    def one(self, n, case, keep):
+        """Runs an engine on the case of a number. What it throws is an error about that case."""
+        shard, row = self.cases[case]
+        try:
+            return self.timed(n, shard, row, keep)
+        except Exception as e:
+            raise concerning(e, engine=self.results[n]["id"], shard=shard.name, row=row, case=case)
+
+    def timed(self, n, shard, row, keep):
         engine = self.engines[n]
         feed, batched = self.feeders[shard.name, n]
-        inputs = feed(case)
+        inputs = feed(row)
         began = time.perf_counter_ns()
         if began - self.told > 1_000_000_000:
             self.tell()
@@ -139,12 +147,12 @@ class Runner:
     def run(self):
         for i in range(self.asked.get("warmup") or 0):
             for n in range(len(self.engines)):
-                self.one(n, *self.cases[i % len(self.cases)], keep=False)
+                self.one(n, i % len(self.cases), keep=False)
         order = list(range(len(self.engines)))
         for round_ in range(self.rounds):
-            for shard, case in self.cases:
+            for case in range(len(self.cases)):
                 for n in order:
-                    self.results[n]["timings_ns"].append(self.one(n, shard, case, keep=round_ == 0))
+                    self.results[n]["timings_ns"].append(self.one(n, case, keep=round_ == 0))
             order.reverse()
 
 

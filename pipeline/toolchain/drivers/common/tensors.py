@@ -24,26 +24,26 @@ def read_shard(item):
         prefix = f.read(8)
         length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
         if length > min(size - 8, MAX_HEADER):
-            raise Refused("bad_input", f"{name}: this is no safetensors file, or it is cut short")
+            raise Refused("bad_input", f"{name}: this is no safetensors file, or it is cut short", shard=name)
         text = f.read(length)
     try:
         header = json.loads(text)
         header.pop("__metadata__", None)
         entries = [(k, v["dtype"], v["shape"], v["data_offsets"]) for k, v in header.items()]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise Refused("bad_input", f"{name}: its header is no safetensors header: {e}") from None
+        raise Refused("bad_input", f"{name}: its header is no safetensors header: {e}", shard=name) from None
     tensors = {}
     for key, dtype, shape, offsets in entries:
         if dtype not in DTYPES:
-            raise Refused("bad_input", f"{name}: tensor {key!r} is {dtype}: want one of {', '.join(DTYPES)}")
+            raise Refused("bad_input", f"{name}: tensor {key!r} is {dtype}: want one of {', '.join(DTYPES)}", shard=name)
         numbers = [*shape, *offsets]
         if len(offsets) != 2 or not all(type(n) is int and 0 <= n <= size for n in numbers):
-            raise Refused("bad_input", f"{name}: tensor {key!r} has shape {shape} and offsets {offsets}")
+            raise Refused("bad_input", f"{name}: tensor {key!r} has shape {shape} and offsets {offsets}", shard=name)
         want = numpy.dtype(DTYPES[dtype]).itemsize
         for n in shape:
             want *= n
         if not shape or offsets[1] - offsets[0] != want or 8 + length + offsets[1] > size:
-            raise Refused("bad_input", f"{name}: tensor {key!r} of shape {shape} lies outside its file, or has no case dimension")
+            raise Refused("bad_input", f"{name}: tensor {key!r} of shape {shape} lies outside its file, or has no case dimension", shard=name)
         at = 8 + length + offsets[0]
         if want == 0:
             tensors[key] = numpy.zeros(shape, DTYPES[dtype])
@@ -59,10 +59,10 @@ def cases(shards, inputs):
         tensors = read_shard(item)
         missing = sorted(set(inputs) - set(tensors))
         if missing:
-            raise Refused("bad_input", f"{item['name']} has no tensor for the model's input {', '.join(missing)}: it has {', '.join(sorted(tensors))}")
+            raise Refused("bad_input", f"{item['name']} has no tensor for the model's input {', '.join(missing)}: it has {', '.join(sorted(tensors))}", shard=item["name"])
         counts = {tensors[name].shape[0] for name in inputs}
         if len(counts) != 1:
-            raise Refused("bad_input", f"{item['name']}: its tensors have different numbers of cases: {sorted(counts)}")
+            raise Refused("bad_input", f"{item['name']}: its tensors have different numbers of cases: {sorted(counts)}", shard=item["name"])
         for name, (dtype, shape) in inputs.items():
             check_fit(item["name"], name, tensors[name], dtype, shape)
         for case in range(counts.pop()):
@@ -114,7 +114,7 @@ def check_fit(shard, name, tensor, dtype, shape, any_numbers=False):
     held = any_numbers and not wide and numpy.dtype(dtype).kind == "f" and tensor.dtype.kind in "fiu"
     if tensor.dtype != ("uint8" if wide else dtype) and not held or not fits:
         dtype = "text" if wide else dtype
-        raise Refused("bad_input", f"{shard}: tensor {name!r} is {tensor.dtype} {list(got)}: the model's input wants {dtype} {list(shape)} for each case")
+        raise Refused("bad_input", f"{shard}: tensor {name!r} is {tensor.dtype} {list(got)}: the model's input wants {dtype} {list(shape)} for each case", shard=shard)
 
 
 def write_shard(path, tensors):

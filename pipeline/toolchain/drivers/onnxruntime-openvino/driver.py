@@ -12,6 +12,7 @@ run      such engines on cases, with the providers that each declares.
 
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -142,7 +143,10 @@ class Engine:
         self.outputs = [o.name for o in self.session.get_outputs()]
 
     def run(self, feed):
-        return self.session.run(None, feed)
+        try:
+            return self.session.run(None, feed)
+        except Exception as e:
+            raise without_half(e)
 
     def shares(self, feed):
         """Who runs the nodes: of one run in a session that keeps a profile."""
@@ -163,6 +167,12 @@ class Engine:
                 share["nodes"] += 1
                 share["timeNs"] += event["dur"] * 1000
         return sorted(found.values(), key=lambda s: s["name"])
+
+
+def without_half(e):
+    """Names the operator of a node that ONNX Runtime does not compute in float16, which it finds out when the node runs."""
+    found = re.search(r"running (\w+) node\..*MLFloat16 data type is not supported", str(e), re.DOTALL)
+    return Refused("unsupported_op", " ".join(str(e).split()), op=found[1], dtype="float16") if found else e
 
 
 def dtype(name):

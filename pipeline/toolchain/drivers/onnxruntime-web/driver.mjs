@@ -80,18 +80,33 @@ class Runner {
   check(shard, engine) {
     for (const input of engine.session.inputMetadata) {
       const tensor = shard.tensors[input.name];
-      if (!tensor) throw new Refused("bad_input", `cases ${shard.name}: no tensor for the input ${input.name}: there are ${Object.keys(shard.tensors).join(", ")}`);
+      if (!tensor) throw new Refused("bad_input", `cases ${shard.name}: no tensor for the input ${input.name}: there are ${Object.keys(shard.tensors).join(", ")}`, { shard: shard.name });
       const one = tensor.shape.length === input.shape.length ? [1, ...tensor.shape.slice(1)] : tensor.shape.slice(1);
       const fits = one.length === input.shape.length && input.shape.every((want, i) => typeof want !== "number" || want < 0 || want === one[i]);
       if (tensor.type !== input.type || !fits) {
-        throw new Refused("bad_input", `cases ${shard.name}: tensor ${input.name} is ${tensor.type} [${tensor.shape}]: the engine wants ${input.type} [${input.shape}] for each case`);
+        throw new Refused("bad_input", `cases ${shard.name}: tensor ${input.name} is ${tensor.type} [${tensor.shape}]: the engine wants ${input.type} [${input.shape}] for each case`, { shard: shard.name });
       }
-      if (!tensor.shape[0] || (shard.count ?? tensor.shape[0]) !== tensor.shape[0]) throw new Refused("bad_input", `cases ${shard.name}: its tensors have different numbers of cases, or none`);
+      if (!tensor.shape[0] || (shard.count ?? tensor.shape[0]) !== tensor.shape[0]) throw new Refused("bad_input", `cases ${shard.name}: its tensors have different numbers of cases, or none`, { shard: shard.name });
       shard.count = tensor.shape[0];
     }
   }
 
-  async one(engine, { shard, index }, keep) {
+  // one runs an engine on the case of a number. What it throws is an error about that case.
+  async one(engine, number, keep) {
+    const { shard, index } = this.cases[number];
+    try {
+      return await this.timed(engine, shard, index, keep);
+    } catch (e) {
+      if (!(e instanceof Refused)) console.error(e);
+      // The runtime finds out that it does not compute a node in float16 when the node runs.
+      const half = /running (\w+) node\..*MLFloat16 data type is not supported/s.exec(e.message);
+      const failed = e instanceof Refused ? e : new Refused(half ? "unsupported_op" : "tool_failed", String(e.message ?? e), half ? { op: half[1], dtype: "float16" } : {});
+      failed.subject = { engine: engine.id, shard: shard.name, row: index, case: number, ...failed.subject };
+      throw failed;
+    }
+  }
+
+  async timed(engine, shard, index, keep) {
     const feeds = {};
     let batched = false;
     for (const input of engine.session.inputMetadata) {
@@ -127,11 +142,11 @@ class Runner {
 
   async run() {
     for (let i = 0; i < (this.asked.warmup ?? 0); i++) {
-      for (const engine of this.engines) await this.one(engine, this.cases[i % this.cases.length], false);
+      for (const engine of this.engines) await this.one(engine, i % this.cases.length, false);
     }
     const order = [...this.engines];
     for (let round = 0; round < this.rounds; round++) {
-      for (const at of this.cases) for (const engine of order) engine.result.timings_ns.push(await this.one(engine, at, round === 0));
+      for (const number of this.cases.keys()) for (const engine of order) engine.result.timings_ns.push(await this.one(engine, number, round === 0));
       order.reverse();
     }
     for (const engine of this.engines) await engine.session.release();

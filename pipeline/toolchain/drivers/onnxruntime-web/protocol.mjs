@@ -5,11 +5,13 @@ import { dirname, join, relative, sep } from "node:path";
 
 export const PROTOCOL = "mlpromote.driver/v1";
 
-// A job that cannot be done, with the protocol's code for why.
+// A job that cannot be done, with the protocol's code for why, and the fields of its error that are known: op, dtype, engine, shard, row
+// and case.
 export class Refused extends Error {
-  constructor(code, message) {
+  constructor(code, message, subject = {}) {
     super(message);
     this.code = code;
+    this.subject = subject;
   }
 }
 
@@ -53,7 +55,7 @@ export async function main(verbs) {
     response = { ok: true, files: listing(request.out_dir), result };
   } catch (e) {
     if (!(e instanceof Refused)) console.error(e);
-    response = { ok: false, error: { code: e.code && e instanceof Refused ? e.code : "tool_failed", message: String(e.message ?? e) } };
+    response = { ok: false, error: { ...(e instanceof Refused ? { ...e.subject, code: e.code } : { code: "tool_failed" }), message: String(e.message ?? e) } };
   }
   writeFileSync(request.response_path, JSON.stringify({ ...response, protocol: PROTOCOL, id: request.id }));
   process.exit(response.ok ? 0 : 1);

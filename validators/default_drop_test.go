@@ -1,0 +1,99 @@
+package validators_test
+
+import (
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// rightOf returns the figures of a metric if all answers are the labels.
+func rightOf(t *testing.T, m accuracy.Metric, labels []float64) *accuracy.Figures {
+	t.Helper()
+	counter := accuracy.NewCounter(m, false, 0)
+	values, err := tensor.New(labels, int64(len(labels)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := counter.AddRight(values); err != nil {
+		t.Fatal(err)
+	}
+	return counter.Figures()
+}
+
+// ones returns labels of 0 and so many of 1.
+func ones(count, of int) []float64 {
+	labels := make([]float64, of)
+	for i := range count {
+		labels[i] = 1
+	}
+	return labels
+}
+
+// An engine without a difference keeps the default limit on a drop with room for as much again, and too few cases have none.
+func TestDefaultDrop(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		metric string
+		cases  int
+		labels []float64
+		limit  float64
+		needs  bool
+	}{
+		"many cases":              {accuracy.Top1, 5000, nil, 0.01, false},
+		"360 cases":               {accuracy.Top1, 360, nil, 0.03, false},
+		"as few as prove":         {accuracy.Top1, 74, nil, 0.10, false},
+		"too few":                 {accuracy.Top1, 50, nil, 0, true},
+		"hardly any":              {accuracy.Top1, 7, nil, 0, false},
+		"numbers":                 {accuracy.RMSE, 50, nil, 0.05, false},
+		"half of them":            {accuracy.AUC, 400, ones(200, 400), 0.04, false},
+		"few of one class":        {accuracy.AUC, 400, ones(20, 400), 0, true},
+		"labels that say nothing": {accuracy.AUC, 400, nil, 0, false},
+		"a program":               {validators.MetricProgram, 400, nil, 0, false},
+	} {
+		m, err := accuracy.Find(c.metric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := validators.Sample{Cases: c.cases}
+		if c.labels != nil {
+			s.Right = rightOf(t, m, c.labels)
+		}
+		limit, need := s.DefaultDrop(m, validators.DefaultConfidence)
+		if limit != c.limit || (need > 0) != c.needs || need > 0 && need <= c.cases {
+			t.Errorf("%s: %v, %d cases; want %v, and a number of cases: %t", name, limit, need, c.limit, c.needs)
+		}
+		l := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence, MinCases: 1, Accuracy: &validators.AccuracyLimit{
+			Metric: c.metric, Drop: &validators.AtMost{Max: limit}},
+			Precisions: map[string]validators.PrecisionLimits{}}
+		if err := l.Provable(s); limit > 0 && err != nil {
+			t.Errorf("%s: no engine keeps %v: %v", name, limit, err)
+		}
+	}
+}
+
+// Labels that decide nothing are named, with what to write.
+func TestUnusedLabels(t *testing.T) {
+	t.Parallel()
+	scores := validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: tensor.Float32, Kind: validators.KindScores,
+		Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}}}
+	limited := validators.Limits{Confidence: 0.95, Accuracy: &validators.AccuracyLimit{Metric: accuracy.Top1}}
+	for name, c := range map[string]struct {
+		limits validators.Limits
+		labels string
+		cases  int
+		want   string
+	}{
+		"a limit":       {limited, "label", 400, ""},
+		"no labels":     {validators.Limits{Confidence: 0.95}, "", 400, ""},
+		"enough cases":  {validators.Limits{Confidence: 0.95}, "label", 400, "write limits: {accuracy: {metric: top1, drop: {max: 2%}}}"},
+		"too few cases": {validators.Limits{Confidence: 0.95}, "label", 20, "20 cases prove too little for a limit on top1: about 7"},
+	} {
+		got := c.limits.UnusedLabels(scores, c.labels, validators.Sample{Cases: c.cases})
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
