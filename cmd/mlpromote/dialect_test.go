@@ -200,7 +200,6 @@ var acceptedDialect = map[string]float64{
 	"registry/service/documents messages":       8,
 	"registry/service/heads messages":           7,
 	"registry/service/lookup messages":          46,
-	"registry/service/promotion messages":       9,
 	"registry/trust messages":                   6,
 	"signer messages":                           6,
 	"validators messages":                       10,
