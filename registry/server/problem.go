@@ -24,7 +24,7 @@ type refusal struct {
 func (r refusal) Unwrap() error { return r.error }
 
 // problemOf returns the response for an error, and logs those that callers do not see. Only this function writes errors.
-func problemOf(log *slog.Logger, r *http.Request, err error) *response {
+func problemOf(logger *slog.Logger, r *http.Request, err error) *response {
 	var more refusal
 	errors.As(err, &more)
 	if more.error != nil {
@@ -39,7 +39,7 @@ func problemOf(log *slog.Logger, r *http.Request, err error) *response {
 		p.Status = more.status
 	}
 	if p.Hidden() && r.Context().Err() == nil {
-		log.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
+		logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
 			r.URL.Path, "error", err)
 	}
 	body, failed := json.Marshal(p)

@@ -31,7 +31,7 @@ func Preview(ctx context.Context, s *backend.Backend, req api.RollbackRequest) (
 	return runRetreat(ctx, s, retreat{RollbackRequest: req, preview: true})
 }
 
-// runRetreat does a rollback, or says what it would do.
+// runRetreat carries out a rollback. A dry run and a preview decide it only.
 func runRetreat(ctx context.Context, s *backend.Backend, r retreat) (api.Promotion, error) {
 	req := r.RollbackRequest
 	environment, err := s.Find(req.Environment)
