@@ -64,6 +64,32 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 			j.skill(name, r)
 		}
 	}
+	if limits.ofAnswers() {
+		j.classes(name, r)
+	}
+}
+
+// ofAnswers reports whether a limit is on the share of equal answers.
+func (o OutputLimits) ofAnswers() bool { return o.Top1 != nil && o.Top1.Min > 0 || o.Equal != nil }
+
+// leastKept is the share of the cases of a class in which the engine has to answer it at half of the places or more.
+const leastKept = 0.5
+
+// classes fails an engine that loses more than half of a class in more than half of the cases that have it: a class that is rare moves no
+// figure over all answers. Each case counts once, whatever the number of its places.
+func (j *judgement) classes(output string, r tensor.Result) {
+	worst, ok := r.WorstClass()
+	if !ok {
+		return
+	}
+	check := checkOf(output, figure.KeptClasses, limit{leastKept, true, true})
+	check.Misses, check.Cases = figureOf(float64(worst.Lost)), worst.Cases
+	if j.settle(&check, nil); check.Verdict == evidence.VerdictFail {
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.KeptClasses, Limit: check.LimitValue(), Value: check.Value,
+			Message: fmt.Sprintf("output %s: class %d: in %d of the %s in which the reference model answers it, the engine loses it at more than half of the places",
+				output, worst.Class, worst.Lost, registry.Count(worst.Cases, "case"))})
+	}
+	j.checks = append(j.checks, check)
 }
 
 // An engine must be right about what the reference does not always say: it may miss half of what one misses that always

@@ -244,7 +244,7 @@ func (i Interface) guess(output TensorInfo, operator string) Guess {
 	if kind.Check(output) != nil { // an operator can make what it usually does not
 		kind, why = GuessKind(output, "")
 	}
-	if !kind.Ranks() {
+	if !kind.Ranks() && kind != KindOther {
 		return Guess{kind, why}
 	}
 	for _, input := range i.Inputs {

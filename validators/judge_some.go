@@ -62,11 +62,11 @@ func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) evi
 	})
 }
 
-// withoutSkill leaves out of results whether an engine is better than a constant.
+// withoutSkill leaves out of results whether an engine is better than a constant, and whether it keeps classes.
 func withoutSkill(outputs map[string]tensor.Result) map[string]tensor.Result {
 	outputs = maps.Clone(outputs)
 	for name, r := range outputs {
-		r.OtherAnswers = 0
+		r.OtherAnswers, r.Classes = 0, nil
 		outputs[name] = r
 	}
 	return outputs

@@ -63,6 +63,26 @@ func (k Kind) Check(output TensorInfo) error {
 	return nil
 }
 
+// ClassAxis returns the axis of the scores of classes that a mask has at each place, counted from the last one: 2 of [batch, classes, height,
+// width]. ok is false for other outputs, and for a mask with a single number at each place. The fewest of the indices in front and of those
+// at the end are the classes.
+func (t TensorInfo) ClassAxis() (fromLast int, ok bool) {
+	n := len(t.Shape)
+	if t.Kind != KindMask || t.DType.Class() != tensor.ClassFloat || n < 3 {
+		return 0, false
+	}
+	const mostClasses = 256
+	front, end := t.Shape[1], t.last()
+	isClasses := func(d Dim) bool { return d.Symbol == "" && d.Size > 1 && d.Size <= mostClasses }
+	switch {
+	case isClasses(front) && !(isClasses(end) && end.Size < front.Size):
+		return n - 2, true
+	case isClasses(end) && front.Size != 1:
+		return 0, true
+	}
+	return 0, false
+}
+
 func (t TensorInfo) last() Dim {
 	if len(t.Shape) == 0 {
 		return Dim{}
@@ -133,8 +153,6 @@ func guessShaped(output TensorInfo) (Kind, string) {
 		return KindValue, "it has one number for each case"
 	case rank == 2 && output.last().Size > 1:
 		return KindScores, GuessedRow
-	case rank == 4:
-		return KindMask, "it has four dimensions"
 	}
 	return KindOther, "neither its name nor its shape says more"
 }

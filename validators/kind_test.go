@@ -41,7 +41,7 @@ func TestGuessKind(t *testing.T) {
 		{"pooler_output", tensor.Float32, row(384), "", validators.KindEmbedding},
 		{"embedding", tensor.Float32, row(128), "LpNormalization", validators.KindEmbedding},
 		{"masks", tensor.Float32, []validators.Dim{batch, {Size: 1}, {Size: 64}, {Size: 64}}, "", validators.KindMask},
-		{"upsampled", tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 64}, {Size: 64}}, "", validators.KindMask},
+		{"upsampled", tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 64}, {Size: 64}}, "", validators.KindOther}, // a cache of keys, too
 		{"boxes", tensor.Float32, []validators.Dim{batch, {Size: 100}, {Size: 4}}, "", validators.KindBoxes},
 		{"hidden_state", tensor.Float32, []validators.Dim{batch, {Size: 64}}, "", validators.KindState},
 		{"y", tensor.Float32, []validators.Dim{batch, {Symbol: "seq"}, {Size: 8}}, "", validators.KindOther},

@@ -86,15 +86,23 @@ func (p preset) has(row figure.Row) bool {
 	case figure.Numbers:
 		return !answers
 	case figure.Channels:
-		return !answers && p.kind != KindMask
+		return !answers && (p.kind != KindMask || p.classifies())
 	case figure.Ranks:
-		return !answers && p.kind.Ranks()
+		return !answers && (p.kind.Ranks() || p.classifies())
 	case figure.Embeddings:
 		return !answers && p.kind == KindEmbedding
 	case figure.FewValues:
 		return !answers && p.output.Few() && !p.kind.Ranks()
 	}
 	return false
+}
+
+// classifies reports whether the output is a mask with scores of classes at each place.
+func (p preset) classifies() bool {
+	output := p.output
+	output.Kind = p.kind
+	_, ok := output.ClassAxis()
+	return ok
 }
 
 // apart reports whether each channel of the output is held to a spread of its own.

@@ -9,18 +9,19 @@ import (
 
 // Margin returns how much of what a limit allows a check leaves: 1 less the share that is used. It
 // is 1 where nothing differs, not even in a bit, 0 at the limit, and negative beyond it. A rate uses what its worse
-// bound does, and decibels are taken as the ratio of errors that they are. It is NaN where the
+// bound does, unless a pass does not rest on it, and decibels are taken as the ratio of errors that they are. It is NaN where the
 // figure has no value.
 func Margin(c evidence.Check) float64 {
 	value, limit := float64(c.Value), float64(c.LimitValue())
+	row, _ := figure.Find(c.Figure)
 	switch {
-	case c.Identical > 0: // which bounds do not prove
+	case c.Identical > 0 || row.Refuted: // which bounds do not prove
 	case !c.AtLeast && c.High != nil:
 		value = float64(*c.High)
 	case c.AtLeast && c.Low != nil:
 		value = float64(*c.Low)
 	}
-	switch row, _ := figure.Find(c.Figure); {
+	switch {
 	case row.Unit == figure.Decibels:
 		return 1 - math.Pow(10, (limit-value)/20)
 	case c.AtLeast: // of 1

@@ -134,6 +134,9 @@ func (r *rejudgement) check(c evidence.Check) evidence.Verdict {
 		r.differ(what+": baseline", string(c.Baseline), string(want))
 	}
 	r.cases(what, row, c)
+	if c.Figure == figure.KeptClasses {
+		c.Limit = r.classes(what, c)
+	}
 	var verdict evidence.Verdict
 	switch {
 	case row.Subject == figure.Answers && !metric.Rate:
@@ -205,6 +208,18 @@ func (r *rejudgement) cases(what string, row figure.Row, c evidence.Check) {
 		r.same(what+": won", c.Won, float64(a.Won))
 	}
 	r.same(what+": misses", c.Misses, float64(misses))
+}
+
+// classes compares the counts of a check of classes with those of its output, and returns its limit, which no document changes.
+func (r *rejudgement) classes(what string, c evidence.Check) *evidence.Figure {
+	r.same(what+": limit", c.Limit, leastKept)
+	if of := r.report.Outputs[c.Output].Classes; of == nil {
+		r.differ(what, "a check", "no check: the output has no classes")
+	} else {
+		r.same(what+": misses", c.Misses, float64(of.Lost))
+		r.same(what+": cases", new(evidence.Figure(c.Cases)), float64(of.Cases))
+	}
+	return figureOf(leastKept)
 }
 
 // same compares an optional figure with what it has to be.

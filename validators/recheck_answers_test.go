@@ -82,7 +82,7 @@ func TestRejudgeWithoutSkill(t *testing.T) {
 		want   evidence.Verdict
 	}{
 		"a constant":                    {repeated(400, int64(0)), false, evidence.VerdictFail},
-		"a constant, left out":          {repeated(400, int64(0)), true, evidence.VerdictUndecided},
+		"a constant, left out":          {repeated(400, int64(0)), true, evidence.VerdictFail},
 		"half of the others":            {append(repeated(390, int64(0)), repeated(10, int64(1))...), false, evidence.VerdictPass},
 		"half of the others, left out":  {append(repeated(390, int64(0)), repeated(10, int64(1))...), true, evidence.VerdictUndecided},
 		"fewer than half of the others": {append(repeated(391, int64(0)), repeated(9, int64(1))...), false, evidence.VerdictFail},

@@ -148,6 +148,11 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 			want = append(want, limitOf{output: name, figure: figure.Skill, limit: limit{leastSkill, true, true}})
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		if outputs[name].ofAnswers() && r.report.Outputs[name].Classes != nil {
+			want = append(want, limitOf{output: name, figure: figure.KeptClasses, limit: limit{leastKept, true, true}})
+		}
+	}
 	return r.compareChecks(want, func(c evidence.Check) bool { return c.Output != "" })
 }
 

@@ -27,19 +27,22 @@ func bounded(c evidence.Check, a *evidence.Accuracy, confidence float64) (value,
 }
 
 // decide returns the verdict on a check with bounds: its limit holds if the worse bound does, and is
-// exceeded if the better one does not hold. A share without a value fails.
+// exceeded if the better one does not hold. Between them a limit that has to be refuted holds. A share without a value fails.
 func decide(c evidence.Check) evidence.Verdict {
 	worse, better := float64(*c.High), float64(*c.Low)
 	if c.AtLeast {
 		worse, better = better, worse
 	}
-	switch row := (figure.Row{AtLeast: c.AtLeast}); {
+	row, _ := figure.Find(c.Figure)
+	switch row.AtLeast = c.AtLeast; {
 	case math.IsNaN(float64(*c.Misses)):
 		return evidence.VerdictFail
 	case row.Keeps(worse, float64(c.LimitValue())):
 		return evidence.VerdictPass
 	case !row.Keeps(better, float64(c.LimitValue())):
 		return evidence.VerdictFail
+	case row.Refuted:
+		return evidence.VerdictPass
 	}
 	return evidence.VerdictUndecided
 }

@@ -81,9 +81,9 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 			},
 			Cases: evidence.CasesRun{Count: 360, Ran: 360, Origin: artifact.OriginRecorded},
 			Rules: evidence.ReportRules, Outputs: map[string]evidence.OutputFigures{"logits": {DType: "float32", Kind: "scores"}}, Checks: evidence.Checks{
-				{Trial: evidence.TrialCases, Output: "logits", Figure: "maxError", Limit: new(evidence.Figure(0.002)), Verdict: evidence.VerdictPass, Cases: 360},
-				{Trial: evidence.TrialCases, Output: "logits", Figure: "snrDb", Limit: new(evidence.Figure(60)), AtLeast: true, Verdict: evidence.VerdictPass, Cases: 360},
-				{Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Limit: new(evidence.Figure(0.98)), AtLeast: true, Verdict: evidence.VerdictPass, Cases: 360},
+				{Trial: evidence.TrialCases, Baseline: evidence.BaselineGolden, Output: "logits", Figure: "maxError", Limit: new(evidence.Figure(0.002)), Verdict: evidence.VerdictPass, Cases: 360},
+				{Trial: evidence.TrialCases, Baseline: evidence.BaselineGolden, Output: "logits", Figure: "snrDb", Limit: new(evidence.Figure(60)), AtLeast: true, Verdict: evidence.VerdictPass, Cases: 360},
+				{Trial: evidence.TrialCases, Baseline: evidence.BaselineGolden, Output: "logits", Figure: "top1", Limit: new(evidence.Figure(0.98)), AtLeast: true, Verdict: evidence.VerdictPass, Cases: 360},
 			},
 		})
 		return errors.Join(err, os.WriteFile(ts.MkAbs(args[0]), report, 0o644))

@@ -25,7 +25,7 @@ type Imported struct {
 	// Interface is the model's, with the cases' sizes of open dimensions.
 	Interface validators.Interface `json:"-"`
 	Facts     LabelFacts           `json:"-"`
-	labels    tensor.Tensor        // of all cases
+	Values    tensor.Tensor        `json:"-"` // the labels of all cases
 }
 
 // Right returns the figures of a metric if the reference model and an engine give the labels; nil if labels do not determine an output.
@@ -34,7 +34,7 @@ func (im Imported) Right(m accuracy.Metric) *accuracy.Figures {
 		return nil
 	}
 	counter := accuracy.NewCounter(m, false, 0)
-	if counter.AddRight(im.labels) != nil {
+	if counter.AddRight(im.Values) != nil {
 		return nil
 	}
 	return counter.Figures()
@@ -248,7 +248,7 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 		}
 		shard[name], im.Labels = whole, name
 		if len(whole.Shape) > 0 { // else they are refused where they are checked
-			im.Facts, im.labels = factsOf(whole), whole
+			im.Facts, im.Values = factsOf(whole), whole
 		}
 		delete(im.found, name)
 		return nil

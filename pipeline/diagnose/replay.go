@@ -185,6 +185,9 @@ func (r *Replayed) summarize(v verify.Session, c run.Candidate, report *evidence
 	for _, output := range v.Iface.Outputs {
 		limits, _ := v.Limits.For(c.Engine.Precision, output.Name)
 		options := limits.Comparison()
+		if limits.Where == "" {
+			options.ClassAxis, _ = output.ClassAxis()
+		}
 		var reported evidence.OutputFigures
 		if report != nil {
 			reported = report.Outputs[output.Name]

@@ -157,10 +157,13 @@ func comparison(v Session, limits map[string]validators.OutputLimits, outputs st
 		Masks: parity.Masks{Dir: v.Cases.Dir, Shards: v.Cases.Set.Shards, Inputs: make(map[string]string)},
 	}
 	for _, output := range v.Iface.Outputs {
-		run.Outputs[output.Name] = limits[output.Name].Comparison()
+		options := limits[output.Name].Comparison()
 		if where := limits[output.Name].Where; where != "" {
 			run.Masks.Inputs[output.Name] = where
+		} else {
+			options.ClassAxis, _ = output.ClassAxis()
 		}
+		run.Outputs[output.Name] = options
 	}
 	run.Labels = labels(v)
 	return run

@@ -440,6 +440,8 @@ type OutputFigures struct {
 	// Skill is of integers and booleans: 1 - wrong answers / those of an engine that always gives the reference's most frequent
 	// value. Absent where the reference has no other.
 	Skill *Figure `json:"skill,omitempty"`
+	// Classes is the class that the engine loses most clearly, of answers in classes from 0 to 255.
+	Classes *ClassCases `json:"classes,omitempty"`
 
 	// Identical is of floats: how many cases there are, without copies and those that say nothing, if every case has the bits of the
 	// reference model's output; absent if one has not, and if that output is the same in all.
@@ -471,6 +473,13 @@ func (o OutputFigures) Figure(name string) Figure {
 		}
 	}
 	return Figure(math.NaN())
+}
+
+// ClassCases counts the cases that have a class: in which the reference answers it at any place.
+type ClassCases struct {
+	Class int `json:"class"`
+	Cases int `json:"cases"`
+	Lost  int `json:"lost"` // of these, cases in which the engine answers it at fewer than half of these places
 }
 
 // OtherChannels are figures of some channels of an output, relative to their own spread.

@@ -36,8 +36,8 @@ type Scope int
 const (
 	None       Scope = iota // no output has one; a ceiling holds for all outputs of numbers
 	Numbers                 // outputs of numbers
-	Channels                // outputs of numbers with a last axis that can be channels: all but masks
-	Ranks                   // outputs of numbers; the largest value in a row is the answer
+	Channels                // outputs of numbers with an axis that can be channels: all but masks without classes
+	Ranks                   // outputs of numbers; the largest value in a row, or at a place of a mask, is the answer
 	Embeddings              // vectors; their direction counts
 	FewValues               // outputs of numbers, not of Ranks, with under 4 values in a case
 	Classes                 // outputs of answers: classes, labels, booleans
@@ -63,6 +63,8 @@ type Row struct {
 	Overall bool
 	// Whole is a figure that some of the cases cannot decide.
 	Whole bool
+	// Refuted is a rate that only fails: if its bounds exclude the limit.
+	Refuted bool
 	// ZeroIsNone is set if a limit of 0 asks for nothing.
 	ZeroIsNone bool
 	Scope      Scope

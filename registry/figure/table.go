@@ -7,21 +7,22 @@ import (
 
 // The names of the figures in stored limits, reports and policies.
 const (
-	Elements   = "elements"
-	Cosine     = "cosine"
-	SNR        = "snrDb"
-	MaxAbs     = "maxAbs"
-	MaxError   = "maxError"
-	CaseError  = "caseError"
-	Systematic = "systematic"
-	Top1       = "top1"
-	Equal      = "equal"
-	Skill      = "skill"
-	Close      = "close"
-	Accuracy   = "accuracy"
-	Drop       = "drop"
-	Relative   = "relative"
-	Regression = "regression"
+	Elements    = "elements"
+	Cosine      = "cosine"
+	SNR         = "snrDb"
+	MaxAbs      = "maxAbs"
+	MaxError    = "maxError"
+	CaseError   = "caseError"
+	Systematic  = "systematic"
+	Top1        = "top1"
+	Equal       = "equal"
+	Skill       = "skill"
+	KeptClasses = "classes"
+	Close       = "close"
+	Accuracy    = "accuracy"
+	Drop        = "drop"
+	Relative    = "relative"
+	Regression  = "regression"
 )
 
 const largest = math.MaxFloat64
@@ -94,6 +95,7 @@ var table = []Row{
 		Unit: Share, High: 1, AtLeast: true, Rate: true, Scope: Classes, Defaults: equalAnswers, Usual: usualAnswers,
 	},
 	{Name: Skill, Word: "wrong answers saved / a constant's", Subject: Rule, AtLeast: true, Overall: true, Whole: true},
+	{Name: KeptClasses, Word: "cases that keep a class", Subject: Rule, Unit: Share, AtLeast: true, Rate: true, Whole: true, Refuted: true},
 	{
 		Name: Close, Key: "close", Word: "close to the reference", Phrase: "the share of cases that are close to the reference", Counts: "close cases",
 		Doc:  "Fraction of cases that are close to the reference, by what the cases prove: not further off than a quarter of the standard deviation, or than six times the error of the middle case",

@@ -222,6 +222,9 @@ func Figures(dtype string, r tensor.Result) evidence.OutputFigures {
 	if o := r.Others; o != nil {
 		figures.Others = &evidence.OtherChannels{Without: o.Without, SNRdB: evidence.Figure(o.SNR), MaxError: evidence.Figure(o.MaxError)}
 	}
+	if worst, ok := r.WorstClass(); ok {
+		figures.Classes = &evidence.ClassCases{Class: worst.Class, Cases: worst.Cases, Lost: worst.Lost}
+	}
 	if skill := evidence.Figure(r.Skill()); r.OtherAnswers > 0 {
 		figures.Skill = &skill
 	}

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -23,6 +24,9 @@ type Options struct {
 	Channels bool
 	// Systematic asks for Result.Systematic.
 	Systematic bool
+	// ClassAxis is the axis of scores of classes, counted from the last one: 2 of [cases, classes, height, width]. The channels and the
+	// rows of all figures are along it.
+	ClassAxis int
 	// Spreads are the least that the spread is taken for: one, or with Channels one for each
 	// channel. They are for a subset of the cases, because its own spread can be far below the spread of all;
 	// see Result.Spreads. Others than there are channels count for nothing.
@@ -58,10 +62,11 @@ type Comparison struct {
 	options  Options
 	result   Result
 	sums     sums
-	broken   bool    // an element has no finite error
-	differs  bool    // a case has another bit than the reference's
-	varies   bool    // a case has other bits of the reference than the first
-	first    []byte  // digest of the reference's bits in the first case
+	broken   bool   // an element has no finite error
+	differs  bool   // a case has another bit than the reference's
+	varies   bool   // a case has other bits of the reference than the first
+	first    []byte // digest of the reference's bits in the first case
+	classes  classCounts
 	agreed   int64   // rows with equal argmax
 	prefixes float64 // sum over the cases of the share of these rows before the first other one
 	shift    float64 // the first value of the reference
@@ -132,12 +137,15 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 	if err := c.check(reference, engine); err != nil {
 		return &CaseError{caseIndex, err}
 	}
+	reference, engine = classesLast(reference, c.options.ClassAxis), classesLast(engine, c.options.ClassAxis)
 	c.begin(reference)
 	k := newKernel(c.options, c.firstOf(reference))
 	rows := newTop1(reference.Shape, c.options.fill())
 	k.again, rows.again = again, again
+	var whole *answered
 	if reference.DType.Class() != ClassFloat && !again {
 		c.answers.begin(reference.Shape)
+		whole = new(answered)
 	}
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
@@ -151,6 +159,9 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 		rows.feed(ref, eng)
 		if reference.DType.Class() != ClassFloat && !again {
 			c.answers.add(ref, at, n)
+			for i := range ref {
+				whole.add(ref[i], eng[i])
+			}
 		}
 		if fill := c.options.fill(); fill != NoFill {
 			leaveOut(ref, eng, fill)
@@ -166,6 +177,9 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 		}
 	}
 	c.bits(reference, engine, k.says())
+	if k.says() && !again {
+		c.classes.end(cmp.Or(whole, rows.classes))
+	}
 	c.merge(caseIndex, &k, rows, reference, engine)
 	return nil
 }
@@ -246,7 +260,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	}
 	if k.worstAt >= 0 && (r.Worst == nil || k.worst > r.Worst.Excess) {
 		at := int(k.worstAt)
-		r.Worst = &Element{Case: caseIndex, Index: unravel(k.worstAt, reference.Shape), Excess: k.worst,
+		r.Worst = &Element{Case: caseIndex, Index: classesBack(unravel(k.worstAt, reference.Shape), c.options.ClassAxis), Excess: k.worst,
 			Reference: reference.Float64(at), Engine: engine.Float64(at)}
 	}
 }

@@ -48,7 +48,8 @@ func TestCompareByHand(t *testing.T) {
 		Spread: math.Sqrt(130.0/6 - 400.0/36), SpreadSNR: 10 * math.Log10((130-400.0/6)/4.5),
 		Spreads: []float64{got.Spread}, MaxError: 1.5 / math.Sqrt(130.0/6-400.0/36), CaseError: math.Sqrt(1.25 / (130.0/6 - 400.0/36)), CaseErrorCase: 1,
 		CaseErrors: [tensor.Decades]int{0: 1, 8: 2}, CaseDegrees: 27.0 / 7, // of 0, 1.25 and 1
-		Worst: &tensor.Element{Case: 2, Index: []int64{0}, Reference: 1, Engine: 2, Excess: 0.4},
+		Classes: []tensor.ClassCases{{Class: 0, Cases: 1}, {Class: 1, Cases: 2, Lost: 1}},
+		Worst:   &tensor.Element{Case: 2, Index: []int64{0}, Reference: 1, Engine: 2, Excess: 0.4},
 	}
 	for _, f := range []*float64{&got.CosineMin, &got.SNR, &got.Worst.Excess, &want.SNR, &got.Spread, &want.Spread,
 		&got.SpreadSNR, &want.SpreadSNR, &got.MaxError, &want.MaxError, &got.CaseError, &want.CaseError, &got.CaseDegrees, &want.CaseDegrees} {

@@ -123,6 +123,8 @@ type Result struct {
 	// differs between cases, or is longer than [MaxChannels], it is the value of all channels together.
 	// +Inf if an element has no finite error.
 	Systematic float64
+	// Classes are the classes that the reference answers, of integers and of rows: those from 0 to 255. Without such answers there are none.
+	Classes []ClassCases
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.
 	NewNaN, NewInf int64
@@ -202,6 +204,7 @@ func (c *Comparison) Result() Result {
 	c.spread(&r)
 	r.Top1, r.Prefix, r.OtherAnswers = math.NaN(), math.NaN(), c.answers.others()
 	r.OtherCases = c.answers.otherCases()
+	r.Classes = c.classes.list()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)
 		r.Prefix = c.prefixes / float64(r.Top1Cases)

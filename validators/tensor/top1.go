@@ -150,6 +150,7 @@ type top1 struct {
 	prefix       int64   // rows before the first that does not agree
 	fill         float64 // the magnitude from which values are fill values
 	again        bool    // the case is a copy of another
+	classes      *answered
 }
 
 // newTop1 returns a counter for rows along the last axis. It counts nothing if a row has fewer
@@ -158,6 +159,9 @@ func newTop1(shape []int64, fill float64) top1 {
 	t := top1{ref: newPeak(), eng: newPeak(), fill: fill}
 	if len(shape) > 0 && shape[len(shape)-1] > 1 {
 		t.width = shape[len(shape)-1]
+	}
+	if t.width > 0 && t.width <= maxClasses {
+		t.classes = new(answered)
 	}
 	return t
 }
@@ -185,9 +189,14 @@ func (t *top1) feed(ref, eng []float64) {
 			return
 		}
 		t.rows++
-		if ref := t.ref.argmax(); ref == t.eng.argmax() {
+		ref, eng := t.ref.argmax(), t.eng.argmax()
+		silent := ref == eng && (ref < 0 || !t.row.differs)
+		if !silent {
+			t.classes.add(float64(ref), float64(eng))
+		}
+		if ref == eng {
 			t.agreed++
-			if ref < 0 || !t.row.differs {
+			if silent {
 				t.silent++
 			}
 			if t.agreed == t.rows {
