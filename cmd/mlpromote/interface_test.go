@@ -40,6 +40,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
@@ -171,7 +172,7 @@ func network(t *testing.T, s storageKind, g *authn.Authenticator) (url string, r
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		TrustBundles:       mem.NewTable[storage.TrustBundleDocument](), ReadKey: readNoKey,
 		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) {

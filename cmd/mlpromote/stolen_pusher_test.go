@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -52,7 +52,7 @@ func (w *stolen) content(db *mem.DB, blobs *mem.Blobs) *oci.Store {
 }
 
 // pushing puts prod on another registry if the thief may push there.
-func (w *stolen) pushing(c service.Config, content *oci.Store) service.Config {
+func (w *stolen) pushing(c backend.Backend, content *oci.Store) backend.Backend {
 	if w.thief.pushes {
 		c.Environments.List[1].Registry, c.Mirror = otherRegistry, content
 	}

@@ -27,6 +27,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/restriction"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
@@ -413,7 +414,7 @@ func newStolen(t *testing.T, who thief, edits ...func(*policy.ApprovalRule)) *st
 	db, blobs := mem.New(), mem.NewBlobs()
 	content := w.content(db, blobs)
 	w.store = content
-	svc, err := service.New(w.pushing(service.Config{
+	svc, err := service.New(w.pushing(backend.Backend{
 		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), TrustBundles: mem.NewTable[storage.TrustBundleDocument](), ReadKey: w.readKey,
 		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) {

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/restriction"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -39,7 +40,7 @@ func setup(t *testing.T, change func(prod *policy.Environment)) *world {
 	if change != nil {
 		change(&envs.List[1])
 	}
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       envs, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
 	})

@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // newPipeline makes a pipeline over a registry in memory, with the real toolchains, whose drivers
@@ -28,7 +29,7 @@ func newPipeline(t *testing.T, around func(toolchain.Driver) toolchain.Driver) *
 	db, blobs := mem.New(), mem.NewBlobs()
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		Environments: registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
@@ -41,7 +42,7 @@ func newSide(t testing.TB, keys *registrytest.Keys) *side {
 	t.Helper()
 	s := &side{blobs: mem.NewBlobs(), db: mem.New()}
 	store := oci.New(s.open, oci.Options{})
-	served, err := service.New(service.Config{
+	served, err := service.New(backend.Backend{
 		Environments: registrytest.Chain(), Catalog: s.db, Records: s.db, Listing: s.db, Intents: s.db, Content: store, Mirror: store, Manifests: s.db,
 		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: now, Verify: keys.Verify, Sign: keys.Sign,
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -54,7 +55,7 @@ func serve() (url string, content storage.Content, stop func()) {
 	ctx := context.Background()
 	db, blobs, keys := mem.New(), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys())
 	parts := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: parts, Verify: keys.Verify, Sign: keys.Sign,
 	})

@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) error {
+func getBlob(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	d, err := parseDigest(at.last)
 	if err != nil {
 		return err
@@ -15,23 +15,23 @@ func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) er
 	if err != nil {
 		return err
 	}
-	redirected, err := h.redirect(w, r, d, size)
+	redirected, err := redirect(h, w, r, d, size)
 	if redirected || err != nil {
 		return err
 	}
-	open := h.open
+	open := openBlob
 	if r.Method == http.MethodGet {
-		open = h.openSmall
+		open = openSmall
 	}
-	blob, err := open(r.Context(), d, size)
+	blob, err := open(r.Context(), h, d, size)
 	if err != nil {
 		return err
 	}
-	return h.content(w, r, blob, d, size, "application/octet-stream")
+	return serveContent(h, w, r, blob, d, size, "application/octet-stream")
 }
 
 // deleteBlob removes the blob from this repository. Other repositories may still hold it.
-func (h *handler) deleteBlob(w http.ResponseWriter, r *http.Request, at request) error {
+func deleteBlob(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	d, err := parseDigest(at.last)
 	if err != nil {
 		return err

@@ -48,8 +48,8 @@ type document struct {
 }
 
 // checkManifest returns the record of a received manifest, without its digest.
-func (h *handler) checkManifest(
-	ctx context.Context,
+func checkManifest(
+	ctx context.Context, h *handler,
 	repository, contentType string,
 	raw []byte,
 ) (storage.Manifest, error) {
@@ -61,7 +61,7 @@ func (h *handler) checkManifest(
 	if err != nil {
 		return storage.Manifest{}, err
 	}
-	if err := h.checkReferences(ctx, repository, mediaType, raw); err != nil {
+	if err := checkReferences(ctx, h, repository, mediaType, raw); err != nil {
 		return storage.Manifest{}, err
 	}
 	return storage.Manifest{MediaType: mediaType, Size: int64(len(raw)), Derived: derived}, nil
@@ -91,7 +91,7 @@ func mediaTypeOf(contentType string, raw []byte) (string, error) {
 }
 
 // checkReferences checks that everything a manifest needs exists. The subject may come later.
-func (h *handler) checkReferences(ctx context.Context, repository, mediaType string, raw []byte) error {
+func checkReferences(ctx context.Context, h *handler, repository, mediaType string, raw []byte) error {
 	var isIndex bool
 	switch mediaType {
 	case typeIndex, typeDockerList:
@@ -123,7 +123,7 @@ func (h *handler) checkReferences(ctx context.Context, repository, mediaType str
 			continue
 		}
 		seen[key] = true
-		if err := h.checkReference(ctx, repository, d, isIndex); err != nil {
+		if err := checkReference(ctx, h, repository, d, isIndex); err != nil {
 			return err
 		}
 	}
@@ -137,11 +137,11 @@ type descriptorKey struct {
 }
 
 // checkReference checks one blob or one entry of an index.
-func (h *handler) checkReference(ctx context.Context, repository string, d descriptor, inIndex bool) error {
+func checkReference(ctx context.Context, h *handler, repository string, d descriptor, inIndex bool) error {
 	if err := registry.ValidDigest(d.Digest); err != nil {
 		return problemf(400, codeManifestInvalid, "digest %q in the manifest: %w", d.Digest, err)
 	}
-	size, err := h.sizeOf(ctx, repository, d.Digest, inIndex)
+	size, err := sizeOf(ctx, h, repository, d.Digest, inIndex)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return problemf(400, codeManifestBlobUnknown,
 			"the manifest refers to %s, which is not in %s: push that first", d.Digest, repository)
@@ -155,7 +155,7 @@ func (h *handler) checkReference(ctx context.Context, repository string, d descr
 
 // sizeOf returns the size of content of the repository. An entry of an index is a manifest or,
 // since an index may name any content, a blob.
-func (h *handler) sizeOf(ctx context.Context, repository string, d registry.Digest, inIndex bool) (int64, error) {
+func sizeOf(ctx context.Context, h *handler, repository string, d registry.Digest, inIndex bool) (int64, error) {
 	if inIndex {
 		m, err := h.Refs.Manifest(ctx, repository, d)
 		if !registry.HasCode(err, registry.CodeNotFound) {

@@ -117,20 +117,14 @@ func (c *checked) early(err error) error {
 	return err
 }
 
-// sighting is a version of content that matched its digest.
-type sighting struct {
-	version string
-	until   time.Time
-}
-
 // wasRight reports whether this version of the content was hashed within [checkedFor].
-func (h *handler) wasRight(d registry.Digest, version string) bool {
+func wasRight(h *handler, d registry.Digest, version string) bool {
 	seen, ok := h.sightings.Get(d)
 	return ok && version != "" && seen.version == version && time.Now().Before(seen.until)
 }
 
 // isRight remembers that a version of the content matched its digest.
-func (h *handler) isRight(d registry.Digest, version string) {
+func isRight(h *handler, d registry.Digest, version string) {
 	if version != "" {
 		h.sightings.Put(d, sighting{version, time.Now().Add(checkedFor)}, 2*len(d)+len(version))
 	}
@@ -150,8 +144,8 @@ func versionOf(blob storage.Blob) string {
 	return ""
 }
 
-// damaged reports content whose bytes do not match its digest.
-func (h *handler) damaged(ctx context.Context, d registry.Digest, err error) {
+// noteDamage reports content whose bytes do not match its digest.
+func noteDamage(ctx context.Context, h *handler, d registry.Digest, err error) {
 	h.Logger.ErrorContext(ctx, "stored bytes are damaged", "digest", d, "error", err)
 	if h.Damaged != nil {
 		h.Damaged(context.WithoutCancel(ctx), d, err)

@@ -9,14 +9,15 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// receive appends the body of a request to an upload and returns the number of bytes received
+// receiveChunk appends the body of a request to an upload and returns the number of bytes received
 // so far. Chunks must be in order. A chunk that does not begin at the end of the last one is
 // refused with 416 and the expected offset.
-func (h *handler) receive(r *http.Request, at request) (int64, error) {
+func receiveChunk(h *handler, r *http.Request, at request) (int64, error) {
 	ctx := r.Context()
-	have, err := h.Uploads.Offset(ctx, h.owner(ctx, at), at.last)
+	have, err := h.Uploads.Offset(ctx, ownerOf(ctx, h, at), at.last)
 	if err != nil {
 		return 0, err
 	}
@@ -25,15 +26,15 @@ func (h *handler) receive(r *http.Request, at request) (int64, error) {
 		return 0, err
 	}
 	if c.start != have {
-		return 0, h.outOfOrder(ctx, at, nil)
+		return 0, outOfOrder(ctx, h, at, nil)
 	}
 	body := &body{r: r.Body, want: c.length}
-	n, err := h.Uploads.Append(ctx, h.owner(ctx, at), at.last, have, body)
+	n, err := h.Uploads.Append(ctx, ownerOf(ctx, h, at), at.last, have, body)
 	switch {
 	case body.err != nil:
 		return n, broken(at, n, body.err)
 	case registry.HasCode(err, registry.CodeConflict):
-		return n, h.outOfOrder(ctx, at, err)
+		return n, outOfOrder(ctx, h, at, err)
 	}
 	return n, err
 }
@@ -48,8 +49,8 @@ func broken(at request, n int64, cause error) error {
 }
 
 // outOfOrder refuses a chunk and returns the expected offset.
-func (h *handler) outOfOrder(ctx context.Context, at request, cause error) error {
-	have, err := h.Uploads.Offset(ctx, h.owner(ctx, at), at.last)
+func outOfOrder(ctx context.Context, h *handler, at request, cause error) error {
+	have, err := h.Uploads.Offset(ctx, ownerOf(ctx, h, at), at.last)
 	if err != nil {
 		return err
 	}
@@ -126,3 +127,15 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// ownerOf returns the owner of the uploads of a request.
+func ownerOf(ctx context.Context, h *handler, at request) storage.UploadOwner {
+	return storage.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
+}
+
+// location returns the URL of an upload.
+func (at request) location() string { return "/v2/" + at.repository + "/blobs/uploads/" + at.last }
+
+// received returns the Range header of an upload of n bytes. The protocol cannot express an
+// empty range; for an empty upload it returns what clients expect.
+func received(n int64) string { return "0-" + strconv.FormatInt(max(n-1, 0), 10) }

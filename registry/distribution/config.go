@@ -1,14 +1,12 @@
 package distribution
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/lru"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -72,8 +70,6 @@ const (
 	DefaultMaxTags = 1000
 )
 
-func basicChallenge(*http.Request, Access) string { return `Basic realm="mlpromote", charset="UTF-8"` }
-
 // Access is an access to a repository.
 type Access struct {
 	Repository string // empty: check only whether the caller may use the registry
@@ -89,49 +85,3 @@ const (
 	Push   Action = "push"
 	Delete Action = "delete"
 )
-
-// handler is Config with its defaults filled in.
-type handler struct {
-	Config
-	routes    map[endpoint]map[string]route
-	manifests *lru.Cache[registry.Digest, []byte]
-	// sightings has the versions of content that matched their digest when last hashed.
-	sightings *lru.Cache[registry.Digest, sighting]
-	// largeLists limits the large lists in memory.
-	largeLists chan struct{}
-}
-
-// New returns the handler of all paths under /v2/. Mount it at the root of its host, as the
-// protocol requires, and do not wrap it with handlers that buffer or compress bodies. Errors:
-// CodeInvalid if a required field of c is nil.
-func New(c Config) (http.Handler, error) {
-	for _, required := range []struct {
-		name    string
-		missing bool
-	}{
-		{"Blobs", c.Blobs == nil}, {"Refs", c.Refs == nil}, {"Deleter", c.Deleter == nil},
-		{"Uploads", c.Uploads == nil}, {"Authorize", c.Authorize == nil},
-		{"UploadCounts", c.MaxUploads > 0 && c.UploadCounts == nil},
-		{"ReferrerCounts", c.MaxReferrers > 0 && c.ReferrerCounts == nil},
-	} {
-		if required.missing {
-			return nil, registry.Errorf(registry.CodeInvalid, "distribution: Config.%s is required", required.name)
-		}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Principal == nil {
-		c.Principal = func(context.Context) string { return "" }
-	}
-	if c.Challenge == nil {
-		c.Challenge = basicChallenge
-	}
-	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
-	c.MaxTags = cmp.Or(c.MaxTags, DefaultMaxTags)
-	return &handler{
-		Config: c, routes: routes(), manifests: lru.New[registry.Digest, []byte](manifestsBytes),
-		largeLists: make(chan struct{}, largeLists),
-		sightings:  lru.New[registry.Digest, sighting](checkedBytes),
-	}, nil
-}

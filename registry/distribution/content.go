@@ -13,11 +13,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// content sends stored bytes: all, a range, or only the headers. It closes the blob. The digest
+// serveContent sends stored bytes: all, a range, or only the headers. It closes the blob. The digest
 // is the entity tag, because bytes never change under a digest. Complete content is hashed
 // while it is sent, unless it was hashed recently. If it does not match, content closes the
 // connection early.
-func (h *handler) content(
+func serveContent(h *handler,
 	w http.ResponseWriter,
 	r *http.Request,
 	blob storage.Blob,
@@ -38,16 +38,16 @@ func (h *handler) content(
 	header.Set("Etag", `"`+string(d)+`"`)
 	ranged := &rangeWriter{ResponseWriter: w}
 	version := versionOf(blob)
-	if _, read := blob.(inMemory); read || h.wasRight(d, version) {
+	if _, read := blob.(inMemory); read || wasRight(h, d, version) {
 		http.ServeContent(ranged, r, "", time.Time{}, blob)
 	} else {
 		c := newChecked(blob, d, size)
 		http.ServeContent(ranged, r, "", time.Time{}, c)
 		if err := c.failure(); err != nil {
-			h.breakOff(r.Context(), d, err)
+			breakOff(r.Context(), h, d, err)
 		}
 		if c.right() {
-			h.isRight(d, version)
+			isRight(h, d, version)
 		}
 	}
 	if ranged.refused {
@@ -57,9 +57,9 @@ func (h *handler) content(
 }
 
 // breakOff aborts a response that has begun, so that the client does not treat it as complete.
-func (h *handler) breakOff(ctx context.Context, d registry.Digest, err error) {
+func breakOff(ctx context.Context, h *handler, d registry.Digest, err error) {
 	if registry.HasCode(err, registry.CodeDigest) {
-		h.damaged(ctx, d, err)
+		noteDamage(ctx, h, d, err)
 	} else if ctx.Err() == nil {
 		h.Logger.ErrorContext(ctx, "stored bytes cannot be read", "digest", d, "error", err)
 	}
@@ -68,11 +68,11 @@ func (h *handler) breakOff(ctx context.Context, d registry.Digest, err error) {
 
 // openSmall opens content. It reads and verifies small content completely, so that damage is
 // found before the response begins. Errors: as readSmall.
-func (h *handler) openSmall(ctx context.Context, d registry.Digest, size int64) (storage.Blob, error) {
+func openSmall(ctx context.Context, h *handler, d registry.Digest, size int64) (storage.Blob, error) {
 	if size > smallManifest {
-		return h.open(ctx, d, size)
+		return openBlob(ctx, h, d, size)
 	}
-	raw, err := h.readSmall(ctx, d, size)
+	raw, err := readSmall(ctx, h, d, size)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (h *handler) openSmall(ctx context.Context, d registry.Digest, size int64) 
 }
 
 // readSmall reads and hashes content. Errors: as open; CodeDigest if its bytes do not match.
-func (h *handler) readSmall(ctx context.Context, d registry.Digest, size int64) ([]byte, error) {
-	blob, err := h.open(ctx, d, size)
+func readSmall(ctx context.Context, h *handler, d registry.Digest, size int64) ([]byte, error) {
+	blob, err := openBlob(ctx, h, d, size)
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +92,15 @@ func (h *handler) readSmall(ctx context.Context, d registry.Digest, size int64) 
 	}
 	if d.Algorithm().FromBytes(raw) != d {
 		err := registry.Errorf(registry.CodeDigest, "the stored bytes of %s are damaged: restore them from a backup", d)
-		h.damaged(ctx, d, err)
+		noteDamage(ctx, h, d, err)
 		return nil, err
 	}
 	return raw, nil
 }
 
-// open opens content that has a record. If the bytes are missing or truncated, it logs that and
+// openBlob opens content that has a record. If the bytes are missing or truncated, it logs that and
 // returns CodeNotFound. A client that checks before it pushes then repairs the damage.
-func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (storage.Blob, error) {
+func openBlob(ctx context.Context, h *handler, d registry.Digest, size int64) (storage.Blob, error) {
 	blob, have, err := h.Blobs.Open(ctx, d)
 	if err == nil && have == size {
 		return blob, nil
@@ -110,11 +110,11 @@ func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (stor
 			registry.Errorf(registry.CodeNotFound, "blob %s has %d bytes, want %d: push it again", d, have, size),
 			blob.Close())
 	}
-	return nil, h.missing(ctx, d, err)
+	return nil, missing(ctx, h, d, err)
 }
 
 // missing logs that the bytes of a record are missing or wrong, and returns err.
-func (h *handler) missing(ctx context.Context, d registry.Digest, err error) error {
+func missing(ctx context.Context, h *handler, d registry.Digest, err error) error {
 	h.Logger.WarnContext(ctx, "bytes of a record are missing", "digest", d, "error", err)
 	return err
 }
@@ -145,3 +145,18 @@ func (w *rangeWriter) ReadFrom(r io.Reader) (int64, error) {
 	}
 	return io.Copy(w.ResponseWriter, r)
 }
+
+const (
+	// manifestsBytes limits the memory for cached manifests. It is enough for thousands of typical
+	// ones.
+	manifestsBytes = 16 << 20
+	// smallManifest is the size up to which a manifest is read at once. Larger ones are rare, and
+	// many concurrent requests for them would take much memory.
+	smallManifest = 64 << 10
+)
+
+// inMemory is content in memory.
+type inMemory struct{ *bytes.Reader }
+
+// Close does nothing.
+func (inMemory) Close() error { return nil }

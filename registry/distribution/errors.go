@@ -3,62 +3,14 @@ package distribution
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// The codes of the protocol, section "Error Codes". It has no others.
-const (
-	codeBlobUnknown         = "BLOB_UNKNOWN"
-	codeUploadInvalid       = "BLOB_UPLOAD_INVALID"
-	codeUploadUnknown       = "BLOB_UPLOAD_UNKNOWN"
-	codeDigestInvalid       = "DIGEST_INVALID"
-	codeManifestBlobUnknown = "MANIFEST_BLOB_UNKNOWN"
-	codeManifestInvalid     = "MANIFEST_INVALID"
-	codeManifestUnknown     = "MANIFEST_UNKNOWN"
-	codeNameInvalid         = "NAME_INVALID"
-	codeNameUnknown         = "NAME_UNKNOWN"
-	codeSizeInvalid         = "SIZE_INVALID"
-	codeUnauthorized        = "UNAUTHORIZED"
-	codeDenied              = "DENIED"
-	codeUnsupported         = "UNSUPPORTED"
-	codeTooManyRequests     = "TOOMANYREQUESTS"
-)
-
-// problem is an error in the form that callers get.
-type problem struct {
-	status  int
-	code    string
-	message string
-	header  [][2]string
-	cause   error // only logged
-}
-
-func (p *problem) Error() string {
-	if p.cause != nil {
-		return p.message + ": " + p.cause.Error()
-	}
-	return p.message
-}
-
-func (p *problem) Unwrap() error { return p.cause }
-
-// problemf returns a problem. Its message is shown to the caller.
-func problemf(status int, code, format string, args ...any) *problem {
-	return &problem{status: status, code: code, message: fmt.Errorf(format, args...).Error()}
-}
-
-// with adds a header to the response.
-func (p *problem) with(key, value string) *problem {
-	p.header = append(p.header, [2]string{key, value})
-	return p
-}
-
 // refusal returns the error for a caller without the required permission.
-func (h *handler) refusal(r *http.Request, a Access, err error) error {
+func refusal(h *handler, r *http.Request, a Access, err error) error {
 	switch registry.CodeOf(err) {
 	case registry.CodeUnauthenticated:
 		return problemf(401, codeUnauthorized, "%w", err).with("WWW-Authenticate", h.Challenge(r, a))
@@ -132,7 +84,7 @@ func (at request) invalid() string {
 }
 
 // fail sends an error. The response must not have begun.
-func (h *handler) fail(w http.ResponseWriter, r *http.Request, at request, err error) {
+func fail(h *handler, w http.ResponseWriter, r *http.Request, at request, err error) {
 	p := explain(at, err)
 	level := slog.LevelDebug
 	if p.status >= 500 && r.Context().Err() == nil { // an error after the caller disconnected is not ours

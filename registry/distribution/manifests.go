@@ -14,12 +14,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request) error {
-	m, err := h.findManifest(r.Context(), at)
+func getManifest(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
+	m, err := findManifest(r.Context(), h, at)
 	if err != nil {
 		return err
 	}
-	content, err := h.openManifest(r.Context(), m)
+	content, err := openManifest(r.Context(), h, m)
 	if r.Method == http.MethodHead && registry.HasCode(err, registry.CodeDigest) {
 		// A client that checks before it pushes will then push, which repairs the damage.
 		return registry.Errorf(registry.CodeNotFound, "%w", err)
@@ -27,11 +27,11 @@ func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request
 	if err != nil {
 		return err
 	}
-	return h.content(w, r, content, m.Digest, m.Size, m.MediaType)
+	return serveContent(h, w, r, content, m.Digest, m.Size, m.MediaType)
 }
 
 // findManifest returns the record that a tag or digest names.
-func (h *handler) findManifest(ctx context.Context, at request) (storage.Manifest, error) {
+func findManifest(ctx context.Context, h *handler, at request) (storage.Manifest, error) {
 	var d registry.Digest
 	var err error
 	switch {
@@ -50,12 +50,12 @@ func (h *handler) findManifest(ctx context.Context, at request) (storage.Manifes
 
 // putManifest stores a manifest unchanged: first the bytes, then record and tags, so that
 // visible manifests are always complete.
-func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request) error {
+func putManifest(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	tags, err := tagsOf(r, at)
 	if err != nil {
 		return err
 	}
-	raw, err := h.readManifest(w, r)
+	raw, err := readManifest(h, w, r)
 	if err != nil {
 		return err
 	}
@@ -63,12 +63,12 @@ func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request
 	if err != nil {
 		return err
 	}
-	m, err := h.checkManifest(r.Context(), at.repository, r.Header.Get("Content-Type"), raw)
+	m, err := checkManifest(r.Context(), h, at.repository, r.Header.Get("Content-Type"), raw)
 	if err != nil {
 		return err
 	}
 	m.Digest, m.Pusher = d, h.Principal(r.Context())
-	if err := h.mayRefer(r.Context(), at.repository, m); err != nil {
+	if err := mayRefer(r.Context(), h, at.repository, m); err != nil {
 		return err
 	}
 	if h.Inspect != nil {
@@ -76,7 +76,7 @@ func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request
 			return err
 		}
 	}
-	if err := h.storeManifest(r.Context(), at.repository, m, raw, tags); err != nil {
+	if err := storeManifest(r.Context(), h, at.repository, m, raw, tags); err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/v2/"+at.repository+"/manifests/"+string(d))
@@ -129,7 +129,7 @@ func digestOf(at request, raw []byte) (registry.Digest, error) {
 }
 
 // readManifest reads a body of limited size.
-func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func readManifest(h *handler, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > h.MaxManifestBytes {
 		return nil, &http.MaxBytesError{Limit: h.MaxManifestBytes}
 	}
@@ -148,7 +148,7 @@ func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, 
 
 // mayRefer refuses another referrer of a subject if the principal has pushed the maximum,
 // because every promotion reads all of them. An existing referrer may be pushed again.
-func (h *handler) mayRefer(ctx context.Context, repository string, m storage.Manifest) error {
+func mayRefer(ctx context.Context, h *handler, repository string, m storage.Manifest) error {
 	if m.Derived.Subject == "" || h.MaxReferrers == 0 || m.Pusher == "" {
 		return nil
 	}
@@ -170,8 +170,8 @@ func (h *handler) mayRefer(ctx context.Context, repository string, m storage.Man
 	)
 }
 
-func (h *handler) storeManifest(
-	ctx context.Context,
+func storeManifest(
+	ctx context.Context, h *handler,
 	repository string,
 	m storage.Manifest,
 	raw []byte,
@@ -184,15 +184,15 @@ func (h *handler) storeManifest(
 }
 
 // deleteManifest deletes a tag, or a manifest with all its tags.
-func (h *handler) deleteManifest(w http.ResponseWriter, r *http.Request, at request) error {
-	if err := h.deleteReference(r.Context(), at); err != nil {
+func deleteManifest(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
+	if err := deleteReference(r.Context(), h, at); err != nil {
 		return keeps(err, "GET, HEAD, PUT")
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 
-func (h *handler) deleteReference(ctx context.Context, at request) error {
+func deleteReference(ctx context.Context, h *handler, at request) error {
 	if !isDigest(at.last) {
 		return h.Deleter.DeleteTag(ctx, at.repository, at.last)
 	}

@@ -18,12 +18,12 @@ type Redirector interface {
 // redirect sends a client to the URL of the bytes, and reports whether it did. The caller has
 // checked that the blob belongs to the repository. It does not redirect HEAD and conditional
 // requests, which the handler answers itself.
-func (h *handler) redirect(w http.ResponseWriter, r *http.Request, d registry.Digest, size int64) (bool, error) {
+func redirect(h *handler, w http.ResponseWriter, r *http.Request, d registry.Digest, size int64) (bool, error) {
 	store, ok := h.Blobs.(Redirector)
 	if !ok || h.Redirect <= 0 || r.Method != http.MethodGet || isConditional(r.Header) {
 		return false, nil
 	}
-	blob, err := h.open(r.Context(), d, size) // do not redirect to missing bytes
+	blob, err := openBlob(r.Context(), h, d, size) // do not redirect to missing bytes
 	if err != nil {
 		return false, err
 	}

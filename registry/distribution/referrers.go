@@ -38,7 +38,7 @@ const (
 // listReferrers lists the manifests that refer to a digest, by digest. The digest need not
 // exist; the list is then empty. A page is not larger than a manifest may be, because clients
 // do not read more.
-func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at request) error {
+func listReferrers(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	subject := registry.Digest(at.last)
 	if err := subject.Validate(); err != nil {
 		return problemf(400, codeDigestInvalid, "digest %q: %w", at.last, err)
@@ -47,7 +47,7 @@ func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at reque
 	artifactType := query.Get("artifactType")
 	turn := &turn{of: h.largeLists, done: r.Context().Done()}
 	defer turn.end()
-	page, err := h.referrers(r.Context(), at.repository, subject, artifactType, registry.Digest(query.Get("last")), turn)
+	page, err := readReferrers(r.Context(), h, at.repository, subject, artifactType, registry.Digest(query.Get("last")), turn)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,10 @@ func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at reque
 	return nil
 }
 
-// referrers encodes a page of the referrers after a digest. A page has at least one referrer of
+// readReferrers encodes a page of the referrers after a digest. A page has at least one referrer of
 // any size.
-func (h *handler) referrers(
-	ctx context.Context,
+func readReferrers(
+	ctx context.Context, h *handler,
 	repository string,
 	subject registry.Digest,
 	artifactType string,

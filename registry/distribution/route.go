@@ -1,52 +1,87 @@
 package distribution
 
 import (
+	"cmp"
+	"context"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/lru"
 )
 
-// route has the handler of one method of an endpoint and its required permission.
-type route struct {
-	action Action
-	serve  func(h *handler, w http.ResponseWriter, r *http.Request, at request) error
+// New returns the handler of all paths under /v2/. Mount it at the root of its host, as the
+// protocol requires, and do not wrap it with handlers that buffer or compress bodies. Errors:
+// CodeInvalid if a required field of c is nil.
+func New(c Config) (http.Handler, error) {
+	for _, required := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Blobs", c.Blobs == nil}, {"Refs", c.Refs == nil}, {"Deleter", c.Deleter == nil},
+		{"Uploads", c.Uploads == nil}, {"Authorize", c.Authorize == nil},
+		{"UploadCounts", c.MaxUploads > 0 && c.UploadCounts == nil},
+		{"ReferrerCounts", c.MaxReferrers > 0 && c.ReferrerCounts == nil},
+	} {
+		if required.missing {
+			return nil, registry.Errorf(registry.CodeInvalid, "distribution: Config.%s is required", required.name)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Principal == nil {
+		c.Principal = func(context.Context) string { return "" }
+	}
+	if c.Challenge == nil {
+		c.Challenge = basicChallenge
+	}
+	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
+	c.MaxTags = cmp.Or(c.MaxTags, DefaultMaxTags)
+	return &handler{
+		Config: c, routes: routes(), manifests: lru.New[registry.Digest, []byte](manifestsBytes),
+		largeLists: make(chan struct{}, largeLists),
+		sightings:  lru.New[registry.Digest, sighting](checkedBytes),
+	}, nil
 }
+
+func basicChallenge(*http.Request, Access) string { return `Basic realm="mlpromote", charset="UTF-8"` }
 
 // routes lists all operations of the handler.
 func routes() map[endpoint]map[string]route {
 	return map[endpoint]map[string]route{
 		base: {
-			http.MethodGet:  {Pull, (*handler).ping},
-			http.MethodHead: {Pull, (*handler).ping},
+			http.MethodGet:  {Pull, ping},
+			http.MethodHead: {Pull, ping},
 		},
 		blobs: {
-			http.MethodGet:    {Pull, (*handler).getBlob},
-			http.MethodHead:   {Pull, (*handler).getBlob},
-			http.MethodDelete: {Delete, (*handler).deleteBlob},
+			http.MethodGet:    {Pull, getBlob},
+			http.MethodHead:   {Pull, getBlob},
+			http.MethodDelete: {Delete, deleteBlob},
 		},
 		uploads: {
-			http.MethodPost: {Push, (*handler).beginUpload},
+			http.MethodPost: {Push, beginUpload},
 		},
 		upload: {
-			http.MethodGet:    {Push, (*handler).getUpload},
-			http.MethodPatch:  {Push, (*handler).patchUpload},
-			http.MethodPut:    {Push, (*handler).putUpload},
-			http.MethodDelete: {Push, (*handler).deleteUpload},
+			http.MethodGet:    {Push, getUpload},
+			http.MethodPatch:  {Push, patchUpload},
+			http.MethodPut:    {Push, putUpload},
+			http.MethodDelete: {Push, deleteUpload},
 		},
 		manifests: {
-			http.MethodGet:    {Pull, (*handler).getManifest},
-			http.MethodHead:   {Pull, (*handler).getManifest},
-			http.MethodPut:    {Push, (*handler).putManifest},
-			http.MethodDelete: {Delete, (*handler).deleteManifest},
+			http.MethodGet:    {Pull, getManifest},
+			http.MethodHead:   {Pull, getManifest},
+			http.MethodPut:    {Push, putManifest},
+			http.MethodDelete: {Delete, deleteManifest},
 		},
 		tags: {
-			http.MethodGet: {Pull, (*handler).listTags},
+			http.MethodGet: {Pull, listTags},
 		},
 		referrers: {
-			http.MethodGet: {Pull, (*handler).listReferrers},
+			http.MethodGet: {Pull, listReferrers},
 		},
 	}
 }
@@ -59,12 +94,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	at := parse(r.URL.Path)
-	if err := h.serve(w, r, at); err != nil {
-		h.fail(w, r, at, err)
+	if err := serve(h, w, r, at); err != nil {
+		fail(h, w, r, at, err)
 	}
 }
 
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) error {
+func serve(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	methods, ok := h.routes[at.endpoint]
 	if !ok {
 		return problemf(404, codeUnsupported,
@@ -86,12 +121,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) erro
 		)
 	}
 	if err := h.Authorize(r.Context(), Access{at.repository, route.action}); err != nil {
-		return h.refusal(r, Access{at.repository, route.action}, err)
+		return refusal(h, r, Access{at.repository, route.action}, err)
 	}
 	return route.serve(h, w, r, at)
 }
 
 // ping responds that this is a registry and that the caller may use it.
-func (h *handler) ping(w http.ResponseWriter, _ *http.Request, _ request) error {
+func ping(_ *handler, w http.ResponseWriter, _ *http.Request, _ request) error {
 	return writeJSON(w, "application/json", struct{}{})
 }

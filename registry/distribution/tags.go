@@ -8,7 +8,7 @@ import (
 )
 
 // listTags lists tags in byte order, a page at a time.
-func (h *handler) listTags(w http.ResponseWriter, r *http.Request, at request) error {
+func listTags(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	query := r.URL.Query()
 	n := h.MaxTags
 	if query.Has("n") {

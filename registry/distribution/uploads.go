@@ -3,17 +3,15 @@ package distribution
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // beginUpload starts an upload, unless a mount or a single request with the whole blob makes it
 // unnecessary. If the mount is impossible for any reason, it begins an upload, so that it does
 // not reveal blobs that the caller may not pull.
-func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request) error {
+func beginUpload(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	query := r.URL.Query()
 	wanted := make(map[string]registry.Digest)
 	for _, key := range []string{"mount", "digest"} {
@@ -26,7 +24,7 @@ func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request
 		}
 	}
 	if d, ok := wanted["mount"]; ok {
-		mounted, err := h.mount(r.Context(), at, d, query.Get("from"))
+		mounted, err := mount(r.Context(), h, at, d, query.Get("from"))
 		if err != nil {
 			return err
 		}
@@ -35,16 +33,16 @@ func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request
 			return nil
 		}
 	}
-	if err := h.mayBegin(r.Context()); err != nil {
+	if err := mayBegin(r.Context(), h); err != nil {
 		return err
 	}
-	id, err := h.Uploads.Begin(r.Context(), h.owner(r.Context(), at))
+	id, err := h.Uploads.Begin(r.Context(), ownerOf(r.Context(), h, at))
 	if err != nil {
 		return err
 	}
 	at = request{upload, at.repository, id}
 	if d, ok := wanted["digest"]; ok {
-		return h.finish(w, r, at, d)
+		return finishUpload(h, w, r, at, d)
 	}
 	w.Header().Set("Location", at.location())
 	w.Header().Set("Range", received(0))
@@ -58,7 +56,7 @@ const uploadHour = time.Hour
 
 // mayBegin refuses an upload to a principal with too many in progress. Concurrent requests may
 // exceed the limit by a few.
-func (h *handler) mayBegin(ctx context.Context) error {
+func mayBegin(ctx context.Context, h *handler) error {
 	if h.MaxUploads == 0 {
 		return nil
 	}
@@ -71,7 +69,7 @@ func (h *handler) mayBegin(ctx context.Context) error {
 }
 
 // mount adds a blob of another repository to this one and reports whether it did.
-func (h *handler) mount(ctx context.Context, at request, d registry.Digest, from string) (bool, error) {
+func mount(ctx context.Context, h *handler, at request, d registry.Digest, from string) (bool, error) {
 	if !isRepository(from) {
 		return false, nil
 	}
@@ -86,7 +84,7 @@ func (h *handler) mount(ctx context.Context, at request, d registry.Digest, from
 	if err != nil {
 		return false, err
 	}
-	blob, err := h.open(ctx, d, size)
+	blob, err := openBlob(ctx, h, d, size)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return false, nil
 	}
@@ -100,8 +98,8 @@ func (h *handler) mount(ctx context.Context, at request, d registry.Digest, from
 }
 
 // getUpload returns the progress of an upload.
-func (h *handler) getUpload(w http.ResponseWriter, r *http.Request, at request) error {
-	n, err := h.Uploads.Offset(r.Context(), h.owner(r.Context(), at), at.last)
+func getUpload(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
+	n, err := h.Uploads.Offset(r.Context(), ownerOf(r.Context(), h, at), at.last)
 	if err != nil {
 		return err
 	}
@@ -112,8 +110,8 @@ func (h *handler) getUpload(w http.ResponseWriter, r *http.Request, at request) 
 }
 
 // patchUpload appends one chunk, or a stream of unknown length.
-func (h *handler) patchUpload(w http.ResponseWriter, r *http.Request, at request) error {
-	n, err := h.receive(r, at)
+func patchUpload(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
+	n, err := receiveChunk(h, r, at)
 	if err != nil {
 		return err
 	}
@@ -124,8 +122,8 @@ func (h *handler) patchUpload(w http.ResponseWriter, r *http.Request, at request
 }
 
 // deleteUpload cancels an upload.
-func (h *handler) deleteUpload(w http.ResponseWriter, r *http.Request, at request) error {
-	if err := h.Uploads.Cancel(r.Context(), h.owner(r.Context(), at), at.last); err != nil {
+func deleteUpload(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
+	if err := h.Uploads.Cancel(r.Context(), ownerOf(r.Context(), h, at), at.last); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -133,32 +131,32 @@ func (h *handler) deleteUpload(w http.ResponseWriter, r *http.Request, at reques
 }
 
 // putUpload appends the last chunk, if any, and finishes the upload.
-func (h *handler) putUpload(w http.ResponseWriter, r *http.Request, at request) error {
+func putUpload(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	d, err := parseDigest(r.URL.Query().Get("digest"))
 	if err != nil {
 		return err // the upload stays; the caller can send the correct digest
 	}
-	return h.finish(w, r, at, d)
+	return finishUpload(h, w, r, at, d)
 }
 
-// finish appends the body and stores the upload as blob d. Only then it adds the blob to the
+// finishUpload appends the body and stores the upload as blob d. Only then it adds the blob to the
 // repository, because the caller must prove that it has the bytes of d.
-func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d registry.Digest) error {
-	if stored, err := h.storeWhole(r, at, d); err != nil {
+func finishUpload(h *handler, w http.ResponseWriter, r *http.Request, at request, d registry.Digest) error {
+	if stored, err := storeWhole(h, r, at, d); err != nil {
 		return err
 	} else if stored {
 		created(w, at, d)
 		return nil
 	}
 	if r.ContentLength != 0 || r.Header.Get("Content-Range") != "" {
-		if _, err := h.receive(r, at); err != nil {
+		if _, err := receiveChunk(h, r, at); err != nil {
 			return err
 		}
 	}
 	ctx := r.Context()
-	size, err := h.Uploads.Finish(ctx, h.owner(ctx, at), at.last, d)
+	size, err := h.Uploads.Finish(ctx, ownerOf(ctx, h, at), at.last, d)
 	if registry.HasCode(err, registry.CodeConflict) {
-		return h.outOfOrder(ctx, at, err)
+		return outOfOrder(ctx, h, at, err)
 	}
 	if err != nil {
 		return err
@@ -169,15 +167,3 @@ func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d r
 	created(w, at, d)
 	return nil
 }
-
-// owner returns the owner of the uploads of a request.
-func (h *handler) owner(ctx context.Context, at request) storage.UploadOwner {
-	return storage.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
-}
-
-// location returns the URL of an upload.
-func (at request) location() string { return "/v2/" + at.repository + "/blobs/uploads/" + at.last }
-
-// received returns the Range header of an upload of n bytes. The protocol cannot express an
-// empty range; for an empty upload it returns what clients expect.
-func received(n int64) string { return "0-" + strconv.FormatInt(max(n-1, 0), 10) }

@@ -16,7 +16,7 @@ const smallUpload = 256 << 10
 // storeWhole stores a small blob that arrives in one complete request. It reports whether it
 // did. If not, it leaves the request as it was, and whoever handles it as any other finds out
 // what is wrong with it.
-func (h *handler) storeWhole(r *http.Request, at request, d registry.Digest) (stored bool, err error) {
+func storeWhole(h *handler, r *http.Request, at request, d registry.Digest) (stored bool, err error) {
 	if r.ContentLength <= 0 || r.ContentLength > smallUpload {
 		return false, nil
 	}
@@ -34,7 +34,7 @@ func (h *handler) storeWhole(r *http.Request, at request, d registry.Digest) (st
 	if err := h.Blobs.Put(ctx, d, int64(len(raw)), bytes.NewReader(raw)); err != nil {
 		return false, err
 	}
-	return h.Refs.AddUploaded(ctx, h.owner(ctx, at), at.last, d, int64(len(raw)))
+	return h.Refs.AddUploaded(ctx, ownerOf(ctx, h, at), at.last, d, int64(len(raw)))
 }
 
 // unread is a body of which the first bytes were read and are read again.

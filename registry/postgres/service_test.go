@@ -15,17 +15,18 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // replica is a service over a database, beside others that have the same content. Each
 // edit changes the configuration before the service is made.
-func replica(t testing.TB, db *DB, content storage.Blobs, keys *registrytest.Keys, edits ...func(*service.Config)) registrytest.Registry {
+func replica(t testing.TB, db *DB, content storage.Blobs, keys *registrytest.Keys, edits ...func(*backend.Backend)) registrytest.Registry {
 	t.Helper()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return oci.Local(content, db, name), nil
 	}, oci.Options{})
-	config := service.Config{
+	config := backend.Backend{
 		RestrictionBundles: db.RestrictionBundles(),
 		Environments:       registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: store, Mirror: store,
 		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
@@ -79,7 +80,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			for range references {
 				arrive := sync.OnceFunc(all.Done)
 				arrivals = append(arrivals, arrive)
-				replicas = append(replicas, replica(t, openURL(t, url), content, keys, func(c *service.Config) { c.Catalog = meeting{c.Catalog, arrive, &all} }))
+				replicas = append(replicas, replica(t, openURL(t, url), content, keys, func(c *backend.Backend) { c.Catalog = meeting{c.Catalog, arrive, &all} }))
 			}
 			for _, b := range []registrytest.Build{{}, {Version: "1.1.0", Salt: "b"}} {
 				replicas[0].Prove(t, replicas[0].Build(t, b))

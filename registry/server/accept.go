@@ -60,3 +60,5 @@ func wantsText(r *request) bool {
 	}
 	return text > structured
 }
+
+const jsonType = "application/json"

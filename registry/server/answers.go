@@ -7,7 +7,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
-	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // answersBytes limits the memory of remembered answers to resolves, maxQuestion the question of one.
@@ -33,37 +32,6 @@ func newAnswers() *lru.Cache[question, answered] { return lru.New[question, answ
 
 func questionOf(r *request, body string) question {
 	return question{r.Method, r.URL.Path, r.Host, strings.Join(r.Header["Accept"], ","), r.URL.RawQuery, body}
-}
-
-// again returns the response to a question that was answered before, or nil. What the names in the
-// question mean must be known to be the same: nobody has written to the catalog since.
-func (s server) again(r *request, q question) (*response, error) {
-	known, ok := s.answers.Get(q)
-	if !ok || known.names && known.at != storage.InstantOf(r.Context()).State() {
-		return nil, nil
-	}
-	return s.decide(r, q, known)
-}
-
-// decide asks the registry. It encodes an answer that is not the one before, and remembers it.
-func (s server) decide(r *request, q question, a answered) (*response, error) {
-	resolution, err := s.Registry.Resolve(r.Context(), a.query)
-	if err != nil {
-		return nil, refusal{error: err, resolution: &resolution}
-	}
-	if known := a.query.Known; known != nil && known.Ground == resolution.Ground {
-		return a.response, nil
-	}
-	if a.response, err = resolved(r, resolution); err != nil {
-		return nil, err
-	}
-	size := len(q.query) + len(q.body) + len(q.accept)
-	if resolution.Ground != nil && (!a.names || a.at != nil) && size <= maxQuestion {
-		a.query.Known = &resolution
-		const times = 4 // the JSON, compressed, and as values
-		s.answers.Put(q, a, size+times*len(a.response.body))
-	}
-	return a.response, nil
 }
 
 // resolved returns the response with a resolution, in which references have the name of the service

@@ -48,7 +48,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	r := &request{Request: httptest.NewRequest(http.MethodGet, "/", nil)}
 	ask := func(q question) {
 		t.Helper()
-		if _, err := s.decide(r, q, answered{}); err != nil {
+		if _, err := decideAnswer(s, r, q, answered{}); err != nil {
 			t.Fatal(err)
 		}
 	}

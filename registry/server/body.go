@@ -16,7 +16,7 @@ import (
 
 // limitBody limits the body of a request by its route. A caller that the registry is going to refuse gets no large
 // body read.
-func (s server) limitBody(route route, r *request) error {
+func limitBody(route route, r *request) error {
 	limit := cmp.Or(route.Limit, api.SmallBody)
 	switch caller, _ := storage.PrincipalOf(r.Context()); {
 	case r.Body == nil || r.Body == http.NoBody:

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -11,29 +10,17 @@ import (
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
-// Checkpoints makes signed checkpoints of the history and lists those that were made.
-type Checkpoints interface {
-	// Checkpoint returns a signed checkpoint of all events. Errors: CodeNotFound without events;
-	// CodeTrust if the history contradicts an earlier checkpoint.
-	Checkpoint(ctx context.Context) ([]byte, error)
-	// Proof returns a proof that a checkpoint covers an event. Errors: those of Checkpoint;
-	// CodeNotFound if there is no such event.
-	Proof(ctx context.Context, seq int64) ([]byte, error)
-	// KeptAfter lists up to limit checkpoints of more than size events, by size.
-	KeptAfter(ctx context.Context, size int64, limit int) ([]trust.KeptCheckpoint, error)
-}
-
-func (s server) withCheckpoints() (Checkpoints, error) {
+func withCheckpoints(s server) (Checkpoints, error) {
 	if s.Checkpoints == nil {
 		return nil, registry.Errorf(registry.CodeNotFound, "this service makes no checkpoints")
 	}
 	return s.Checkpoints, nil
 }
 
-// checkpoint returns a checkpoint of what the history is now. It tells no more than the number of
+// getCheckpoint returns a checkpoint of what the history is now. It tells no more than the number of
 // events, so that everybody who may read anything can keep one.
-func (s server) checkpoint(r *request) (*response, error) {
-	from, err := s.withCheckpoints()
+func getCheckpoint(s server, r *request) (*response, error) {
+	from, err := withCheckpoints(s)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +28,8 @@ func (s server) checkpoint(r *request) (*response, error) {
 	return noteResponse(note, err)
 }
 
-func (s server) checkpoints(r *request) (*response, error) {
-	from, err := s.withCheckpoints()
+func listCheckpoints(s server, r *request) (*response, error) {
+	from, err := withCheckpoints(s)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +52,8 @@ func (s server) checkpoints(r *request) (*response, error) {
 	return page(r, kept, next)
 }
 
-// proof returns the proof of an event that the caller may read, since the proof has its text.
-func (s server) proof(r *request) (*response, error) {
+// getProof returns the proof of an event that the caller may read, since the proof has its text.
+func getProof(s server, r *request) (*response, error) {
 	seq, err := sequence("event", r.Name)
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
@@ -78,7 +65,7 @@ func (s server) proof(r *request) (*response, error) {
 	if len(events) == 0 {
 		return nil, registry.Errorf(registry.CodeNotFound, "no event %d", seq)
 	}
-	from, err := s.withCheckpoints()
+	from, err := withCheckpoints(s)
 	if err != nil {
 		return nil, err
 	}

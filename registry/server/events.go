@@ -21,10 +21,10 @@ const (
 	streamPage   = 100
 )
 
-// events streams the history as server-sent events (HTML standard, section 9.2). The ID of each
+// getEvents streams the history as server-sent events (HTML standard, section 9.2). The ID of each
 // event is its number in the history, so a client continues an interrupted stream with
 // Last-Event-ID or after. Without either, the stream begins with the next event.
-func (s server) events(r *request) (*response, error) {
+func getEvents(s server, r *request) (*response, error) {
 	q, err := historyQuery(r)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s server) events(r *request) (*response, error) {
 	if q.After, err = sequence("Last-Event-ID or after", from); err != nil {
 		return nil, err
 	}
-	newest, err := s.feed.newest(r.Context())
+	newest, err := s.feed.Newest(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +54,13 @@ func (s server) events(r *request) (*response, error) {
 			"Last-Event-ID or after %d: the history ends with %d, perhaps after a restore from a backup: read it again and continue from there",
 			q.After, newest)
 	}
-	return &response{stream: func(w http.ResponseWriter, r *request) error { return s.stream(w, r, q) }}, nil
+	return &response{stream: func(w http.ResponseWriter, r *request) error { return stream(s, w, r, q) }}, nil
 }
 
-func (s server) stream(w http.ResponseWriter, r *request, q history.HistoryQuery) error {
-	closed, err := s.streams.add(callerOf(r.Request))
+func stream(s server, w http.ResponseWriter, r *request, q history.HistoryQuery) error {
+	closed, err := s.streams.Add(callerOf(r.Request))
 	if err != nil {
-		return err
+		return refusal{error: err, header: http.Header{"Retry-After": {"30"}}}
 	}
 	defer closed()
 	header := w.Header()
@@ -86,7 +86,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q history.HistoryQuery
 		return nil // the client is gone
 	}
 	still := func() error { return s.StillAdmitted(r.Request) }
-	switch err := s.follow(ctx, out, q, still); {
+	switch err := followEvents(ctx, s, out, q, still); {
 	case err == nil, errors.Is(err, errWrite), ctx.Err() != nil:
 	case registry.HasCode(err, registry.CodeUnauthenticated), registry.HasCode(err, registry.CodeForbidden):
 		s.Logger.InfoContext(ctx, "stream of events ended", "request", requestid.Of(ctx), "error", err)
@@ -96,13 +96,13 @@ func (s server) stream(w http.ResponseWriter, r *request, q history.HistoryQuery
 	return nil
 }
 
-// follow writes events until ctx ends or still fails. It calls still after each read and before
+// followEvents writes events until ctx ends or still fails. It calls still after each read and before
 // it writes the result.
-func (s server) follow(ctx context.Context, out *eventWriter, q history.HistoryQuery, still func() error) error {
+func followEvents(ctx context.Context, s server, out *eventWriter, q history.HistoryQuery, still func() error) error {
 	for ctx.Err() == nil {
 		// The following read includes at least these events. Those that are missing in its result are
 		// hidden from the caller.
-		seen, err := s.feed.current(ctx)
+		seen, err := s.feed.Current(ctx)
 		if err != nil {
 			return err
 		}
@@ -123,18 +123,18 @@ func (s server) follow(ctx context.Context, out *eventWriter, q history.HistoryQ
 			continue
 		}
 		q.After = max(q.After, seen)
-		if err := s.idle(ctx, out, q.After, still); err != nil {
+		if err := waitForEvents(ctx, s, out, q.After, still); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// idle returns when an event after the number exists or ctx ends. Meanwhile it sends heartbeats
+// waitForEvents returns when an event after the number exists or ctx ends. Meanwhile it sends heartbeats
 // to the client.
-func (s server) idle(ctx context.Context, out *eventWriter, after int64, still func() error) error {
+func waitForEvents(ctx context.Context, s server, out *eventWriter, after int64, still func() error) error {
 	for {
-		more, err := s.feed.wait(ctx, after, s.Heartbeat)
+		more, err := s.feed.Wait(ctx, after, s.Heartbeat)
 		if err != nil || more || ctx.Err() != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/server/openapi"
 )
 
 // facts lists the query parameters that describe a node. Accelerator facts apply to all
@@ -55,16 +56,13 @@ func nodeOf(values url.Values) (artifact.Node, error) {
 		return artifact.Node{}, err
 	}
 	count, err := number(values, "gpuCount", 1)
-	if err != nil || count < 1 || count > maxDevices {
+	if err != nil || count < 1 || count > openapi.MaxDevices {
 		return artifact.Node{}, registry.Errorf(registry.CodeInvalid,
-			"gpuCount %q: want 1 to %d", values.Get("gpuCount"), maxDevices)
+			"gpuCount %q: want 1 to %d", values.Get("gpuCount"), openapi.MaxDevices)
 	}
 	node.Accelerators = slices.Repeat([]artifact.NodeAccelerator{device}, int(count))
 	return node, nil
 }
-
-// maxDevices limits the accelerators of a node in a query.
-const maxDevices = 64
 
 func number(values url.Values, name string, absent int64) (int64, error) {
 	text := values.Get(name)

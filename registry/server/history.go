@@ -33,7 +33,7 @@ func validKind(kind history.EventKind) error {
 // maxName is the maximum size in bytes of the name of a key or caller in a query.
 const maxName = 1 << 10
 
-func (s server) history(r *request) (*response, error) {
+func listHistory(s server, r *request) (*response, error) {
 	if order := r.Values.Get("order"); order != "" && order != "asc" && order != "desc" {
 		return nil, registry.Errorf(registry.CodeInvalid, "order %q: want asc or desc", order)
 	}
@@ -57,18 +57,18 @@ func (s server) history(r *request) (*response, error) {
 	if q.Before, err = sequence("before", r.Values.Get("before")); err != nil {
 		return nil, err
 	}
-	return s.eventPage(r, q)
+	return eventPage(s, r, q)
 }
 
-// promotions lists the promotions of a model, newest first.
-func (s server) promotions(r *request) (*response, error) {
-	return s.eventPage(r, history.HistoryQuery{
+// listPromotions lists the promotions of a model, newest first.
+func listPromotions(s server, r *request) (*response, error) {
+	return eventPage(s, r, history.HistoryQuery{
 		Environment: r.Values.Get("environment"), Model: r.Name, Kind: history.EventPromote, Descending: true,
 	})
 }
 
-// promotion returns one promotion by the number of its event.
-func (s server) promotion(r *request) (*response, error) {
+// getPromotion returns one promotion by the number of its event.
+func getPromotion(s server, r *request) (*response, error) {
 	seq, err := sequence("promotion", r.Name)
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
@@ -86,7 +86,7 @@ func (s server) promotion(r *request) (*response, error) {
 
 // eventPage returns a page of the events that q selects. The cursor is the number of the last
 // event.
-func (s server) eventPage(r *request, q history.HistoryQuery) (*response, error) {
+func eventPage(s server, r *request, q history.HistoryQuery) (*response, error) {
 	cursor, limit, err := pageOf(r.Values)
 	if err != nil {
 		return nil, err
@@ -121,9 +121,9 @@ func sequence(what, text string) (int64, error) {
 	return n, nil
 }
 
-// verification checks the whole chain, and what the history should explain. A changed row is a
+// listHistoryFaults checks the whole chain, and what the history should explain. A changed row is a
 // result, not an error.
-func (s server) verification(r *request) (*response, error) {
+func listHistoryFaults(s server, r *request) (*response, error) {
 	var result api.Verification
 	var before history.Event
 	for e, err := range s.History(r.Context(), history.HistoryQuery{}) {

@@ -38,14 +38,14 @@ func (l *Limiter) Wait(r *http.Request) time.Duration {
 }
 
 // allow counts a request, or returns an error that says when to retry.
-func (s server) allow(r *http.Request) error {
-	wait := s.Limiter.Wait(r)
+func allow(l *Limiter, r *http.Request) error {
+	wait := l.Wait(r)
 	if wait == 0 {
 		return nil
 	}
 	return refusal{
 		error: registry.Errorf(registry.CodeUnavailable, "more than %v requests a second: wait and try again",
-			s.Limiter.rate.PerSecond),
+			l.rate.PerSecond),
 		status: http.StatusTooManyRequests,
 		header: http.Header{"Retry-After": {ratelimit.RetryAfter(wait)}},
 	}

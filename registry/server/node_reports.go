@@ -7,7 +7,7 @@ import (
 )
 
 // reportNode stores what a node reports.
-func (s server) reportNode(r *request) (*response, error) {
+func reportNode(s server, r *request) (*response, error) {
 	var body api.NodeReport
 	if err := read(r, &body); err != nil {
 		return nil, err
@@ -21,8 +21,8 @@ func (s server) reportNode(r *request) (*response, error) {
 	return ok(stored)
 }
 
-// nodeReports lists the reports that count, or those of silent nodes.
-func (s server) nodeReports(r *request) (*response, error) {
+// listNodeReports lists the reports that count, or those of silent nodes.
+func listNodeReports(s server, r *request) (*response, error) {
 	after, limit, err := pageOf(r.Values)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func keyOf(header http.Header) (string, error) {
 
 // once lets a route answer a request with a key, or repeats the saved response. It finishes a
 // request with a key even if the client disconnects.
-func (s server) once(route route, r *request) (*response, error) {
+func once(s server, route route, r *request) (*response, error) {
 	key, err := keyOf(r.Header)
 	if err != nil {
 		return nil, err
@@ -86,16 +86,16 @@ func (s server) once(route route, r *request) (*response, error) {
 		return a.with("Idempotency-Replayed", "true"), nil
 	}
 	r.Request = r.WithContext(context.WithoutCancel(r.Context()))
-	defer s.renewing(r.Context(), claim)()
-	return s.keep(r, claim, route)
+	defer renewClaim(r.Context(), s, claim)()
+	return keepAnswer(s, r, claim, route)
 }
 
-// keep answers a request and saves the response. It does not save errors: they change nothing, so a repeated
+// keepAnswer answers a request and saves the response. It does not save errors: they change nothing, so a repeated
 // request is decided again.
-func (s server) keep(r *request, claim storage.KeyClaim, route route) (*response, error) {
+func keepAnswer(s server, r *request, claim storage.KeyClaim, route route) (*response, error) {
 	a, err := route.handle(s, r)
 	if err != nil {
-		a = s.problem(r.Request, err)
+		a = problemOf(s.Logger, r.Request, err)
 	}
 	if a.status >= http.StatusBadRequest {
 		if err := s.Idempotency.FreeKey(r.Context(), claim); err != nil {
@@ -112,8 +112,8 @@ func (s server) keep(r *request, claim storage.KeyClaim, route route) (*response
 	return a, nil
 }
 
-// renewing renews a claim until stop is called.
-func (s server) renewing(ctx context.Context, claim storage.KeyClaim) (stop func()) {
+// renewClaim renews a claim until stop is called.
+func renewClaim(ctx context.Context, s server, claim storage.KeyClaim) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -22,8 +23,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// problem returns the response for an error. Only this function writes errors.
-func (s server) problem(r *http.Request, err error) *response {
+// problemOf returns the response for an error, and logs those that callers do not see. Only this function writes errors.
+func problemOf(logger *slog.Logger, r *http.Request, err error) *response {
 	var more refusal
 	errors.As(err, &more)
 	if more.error != nil {
@@ -38,7 +39,7 @@ func (s server) problem(r *http.Request, err error) *response {
 		p.Status = more.status
 	}
 	if p.Hidden() && r.Context().Err() == nil {
-		s.Logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
+		logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
 			r.URL.Path, "error", err)
 	}
 	body, failed := json.Marshal(p)
@@ -63,4 +64,12 @@ func notAllowed(r *http.Request, allowed ...string) error {
 
 func noResource(r *http.Request) error {
 	return registry.Errorf(registry.CodeNotFound, "no resource %s", r.URL.Path)
+}
+
+// unknown returns the error for an unknown name, with the kind of name.
+func unknown(what, name string, err error) error {
+	if !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
 }

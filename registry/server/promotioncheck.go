@@ -5,9 +5,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 )
 
-// promotionCheck says whether a release may be promoted. What cannot be decided is an error with a status of its
+// checkPromotion says whether a release may be promoted. What cannot be decided is an error with a status of its
 // own, so that only a decision is 200. The release is named, since a head moves between the answer and its use.
-func (s server) promotionCheck(r *request) (*response, error) {
+func checkPromotion(s server, r *request) (*response, error) {
 	to, err := environmentOf(r.Values)
 	if err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-// named returns the release that a query names, and its environment.
-func (s server) named(r *request) (artifact.Release, string, error) {
+// releaseOf returns the release that a query names, and its environment.
+func releaseOf(s server, r *request) (artifact.Release, string, error) {
 	environment, err := environmentOf(r.Values)
 	if err != nil {
 		return artifact.Release{}, "", err
@@ -19,8 +19,8 @@ func (s server) named(r *request) (artifact.Release, string, error) {
 	return release, environment, err
 }
 
-func (s server) release(r *request) (*response, error) {
-	release, _, err := s.named(r)
+func getRelease(s server, r *request) (*response, error) {
+	release, _, err := releaseOf(s, r)
 	if err != nil {
 		return nil, err
 	}
@@ -31,15 +31,15 @@ func (s server) release(r *request) (*response, error) {
 	return a, err
 }
 
-func (s server) engines(r *request) (*response, error) {
-	release, _, err := s.named(r)
+func listEngines(s server, r *request) (*response, error) {
+	release, _, err := releaseOf(s, r)
 	if err != nil {
 		return nil, err
 	}
 	return ok(nonNil(release.Engines))
 }
 
-func (s server) engine(r *request) (*response, error) {
+func getEngine(s server, r *request) (*response, error) {
 	environment, err := environmentOf(r.Values)
 	if err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (s server) engine(r *request) (*response, error) {
 	return a.with("Cache-Control", forever), nil
 }
 
-// comparison returns what differs between two releases of a model.
-func (s server) comparison(r *request) (*response, error) {
+// getComparison returns what differs between two releases of a model.
+func getComparison(s server, r *request) (*response, error) {
 	var sides [2]api.ReleaseSide
 	for i, name := range []string{"from", "to"} {
 		d := registry.Digest(r.Values.Get(name))
@@ -75,9 +75,9 @@ func (s server) comparison(r *request) (*response, error) {
 	return ok(c)
 }
 
-// evidence returns the evidence about a release: claims that verify, and ignored evidence.
-func (s server) evidence(r *request) (*response, error) {
-	release, environment, err := s.named(r)
+// listEvidence returns the evidence about a release: claims that verify, and ignored evidence.
+func listEvidence(s server, r *request) (*response, error) {
+	release, environment, err := releaseOf(s, r)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +88,10 @@ func (s server) evidence(r *request) (*response, error) {
 	return ok(api.Claims{Claims: nonNil(claims), Ignored: nonNil(ignored.Ignored), IgnoredCount: ignored.IgnoredCount})
 }
 
-// quarantines returns the quarantines of a release and its engines. The registry decides which
+// listQuarantines returns the quarantines of a release and its engines. The registry decides which
 // ones count, so that clients need not know the rule.
-func (s server) quarantines(r *request) (*response, error) {
-	release, environment, err := s.named(r)
+func listQuarantines(s server, r *request) (*response, error) {
+	release, environment, err := releaseOf(s, r)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (s server) quarantines(r *request) (*response, error) {
 	return ok(found)
 }
 
-// bundle returns the exact bytes of one piece of evidence.
-func (s server) bundle(r *request) (*response, error) {
+// getBundle returns the exact bytes of one piece of evidence.
+func getBundle(s server, r *request) (*response, error) {
 	environment, err := environmentOf(r.Values)
 	if err != nil {
 		return nil, err

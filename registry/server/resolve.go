@@ -14,7 +14,7 @@ import (
 )
 
 // resolveFacts answers GET: a node type by name, or the facts of a node in the query.
-func (s server) resolveFacts(r *request) (*response, error) {
+func resolveFacts(s server, r *request) (*response, error) {
 	at := storage.InstantOf(r.Context()).State()
 	values := r.Values
 	environment, err := environmentOf(values)
@@ -25,7 +25,7 @@ func (s server) resolveFacts(r *request) (*response, error) {
 		Environment: environment, Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
-	if request.Runtime, err = s.runtimeOf(r.Context(), values["runtime"]); err != nil {
+	if request.Runtime, err = runtimeOf(r.Context(), s, values["runtime"]); err != nil {
 		return nil, err
 	}
 	if request.NodeType == "" || slices.ContainsFunc(facts(), values.Has) {
@@ -35,17 +35,17 @@ func (s server) resolveFacts(r *request) (*response, error) {
 		}
 		request.Node = &node
 	}
-	return s.resolve(r, questionOf(r, ""), request.NodeType != "" || request.Runtime != nil, at, request)
+	return resolve(s, r, questionOf(r, ""), request.NodeType != "" || request.Runtime != nil, at, request)
 }
 
 // resolveNode answers POST: a node document, or the labels of a node.
-func (s server) resolveNode(r *request) (*response, error) {
+func resolveNode(s server, r *request) (*response, error) {
 	body, err := raw(r)
 	if err != nil {
 		return nil, err
 	}
 	q := questionOf(r, string(body))
-	if a, err := s.again(r, q); a != nil || err != nil {
+	if a, err := answerAgain(s, r, q); a != nil || err != nil {
 		return a, err
 	}
 	at := storage.InstantOf(r.Context()).State()
@@ -63,26 +63,26 @@ func (s server) resolveNode(r *request) (*response, error) {
 		}
 		request.Runtime = &runtime
 	}
-	return s.resolve(r, q, request.NodeType != "" || request.RuntimeName != "", at, request)
+	return resolve(s, r, q, request.NodeType != "" || request.RuntimeName != "", at, request)
 }
 
 // resolve answers a question that was not answered before. names reports whether it names a node type or
 // a runtime, and at is the state of the catalog before any was looked up.
-func (s server) resolve(r *request, q question, names bool, at any, request api.ResolveRequest) (*response, error) {
-	node, err := s.nodeOf(r.Context(), request)
+func resolve(s server, r *request, q question, names bool, at any, request api.ResolveRequest) (*response, error) {
+	node, err := nodeOfRequest(r.Context(), s, request)
 	if err != nil {
 		return nil, err
 	}
 	if now := storage.InstantOf(r.Context()); at != now.State() || now.Left() { // a file changes without the catalog
 		at = nil
 	}
-	return s.decide(r, q, answered{names: names, at: at, query: api.ResolveQuery{
+	return decideAnswer(s, r, q, answered{names: names, at: at, query: api.ResolveQuery{
 		Environment: request.Environment, Model: r.Name, Version: request.Version,
 		Node: node, Runtime: request.Runtime, Variant: request.Variant}})
 }
 
-// nodeOf returns the node that a request describes.
-func (s server) nodeOf(ctx context.Context, request api.ResolveRequest) (artifact.Node, error) {
+// nodeOfRequest returns the node that a request describes.
+func nodeOfRequest(ctx context.Context, s server, request api.ResolveRequest) (artifact.Node, error) {
 	said := 0
 	for _, given := range []bool{request.Node != nil, request.NodeType != "", request.Labels != nil} {
 		if given {
@@ -102,20 +102,12 @@ func (s server) nodeOf(ctx context.Context, request api.ResolveRequest) (artifac
 		node, err := s.NodeTypes.Get(ctx, request.NodeType)
 		return node, unknown("node type", request.NodeType, err)
 	}
-	return s.checked(*request.Node)
+	return checkNode(s, *request.Node)
 }
 
-// unknown returns the error for an unknown name, with the kind of name.
-func unknown(what, name string, err error) error {
-	if !registry.HasCode(err, registry.CodeNotFound) {
-		return err
-	}
-	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
-}
-
-// checked applies the rules of node documents to a node that came in a request. The empty node is one without any
+// checkNode applies the rules of node documents to a node that came in a request. The empty node is one without any
 // features. Errors: CodeInvalid.
-func (s server) checked(n artifact.Node) (artifact.Node, error) {
+func checkNode(s server, n artifact.Node) (artifact.Node, error) {
 	if reflect.DeepEqual(n, artifact.Node{}) {
 		return n, nil
 	}
@@ -128,7 +120,7 @@ func (s server) checked(n artifact.Node) (artifact.Node, error) {
 
 // runtimeOf parses names of known runtimes, or NAME:VERSION, once for each runtime. An empty
 // list means the runtimes of the node.
-func (s server) runtimeOf(ctx context.Context, values []string) (*artifact.Runtime, error) {
+func runtimeOf(ctx context.Context, s server, values []string) (*artifact.Runtime, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
@@ -150,4 +142,35 @@ func (s server) runtimeOf(ctx context.Context, values []string) (*artifact.Runti
 		runtime.Runtimes[name] = version
 	}
 	return runtime, nil
+}
+
+// answerAgain returns the response to a question that was answered before, or nil. What the names in the
+// question mean must be known to be the same: nobody has written to the catalog since.
+func answerAgain(s server, r *request, q question) (*response, error) {
+	known, ok := s.answers.Get(q)
+	if !ok || known.names && known.at != storage.InstantOf(r.Context()).State() {
+		return nil, nil
+	}
+	return decideAnswer(s, r, q, known)
+}
+
+// decideAnswer asks the registry. It encodes an answer that is not the one before, and remembers it.
+func decideAnswer(s server, r *request, q question, a answered) (*response, error) {
+	resolution, err := s.Registry.Resolve(r.Context(), a.query)
+	if err != nil {
+		return nil, refusal{error: err, resolution: &resolution}
+	}
+	if known := a.query.Known; known != nil && known.Ground == resolution.Ground {
+		return a.response, nil
+	}
+	if a.response, err = resolved(r, resolution); err != nil {
+		return nil, err
+	}
+	size := len(q.query) + len(q.body) + len(q.accept)
+	if resolution.Ground != nil && (!a.names || a.at != nil) && size <= maxQuestion {
+		a.query.Known = &resolution
+		const times = 4 // the JSON, compressed, and as values
+		s.answers.Put(q, a, size+times*len(a.response.body))
+	}
+	return a.response, nil
 }

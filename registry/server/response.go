@@ -42,8 +42,6 @@ const (
 	never      = "no-store"
 )
 
-const jsonType = "application/json"
-
 // Values of headers, made once. Adding to one makes another slice, since these are full.
 var (
 	varyCoding = []string{"Accept-Encoding"}
@@ -90,7 +88,7 @@ const countedBody = 2 << 10
 
 // send writes a response. Successful reads get an ETag of their bytes, and clients that already
 // have them get 304.
-func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
+func send(w http.ResponseWriter, r *http.Request, a *response) {
 	header := w.Header()
 	for key, values := range a.header {
 		header[key] = values

@@ -15,7 +15,7 @@ func TestAnswersHaveALength(t *testing.T) {
 	for _, size := range []int{0, 1, countedBody - 1, countedBody, countedBody + 1, 1 << 20} {
 		body := bytes.Repeat([]byte("x"), size)
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			server{}.send(w, r, &response{status: http.StatusOK, kind: "text/plain", body: body})
+			send(w, r, &response{status: http.StatusOK, kind: "text/plain", body: body})
 		}))
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 			r, err := http.NewRequestWithContext(t.Context(), method, s.URL, http.NoBody)

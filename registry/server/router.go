@@ -59,7 +59,7 @@ func newRouter(s server, table []route) (http.Handler, error) {
 	router := chi.NewRouter()
 	for pattern, m := range all.patterns {
 		prefix, _, below := strings.Cut(pattern, "*")
-		router.HandleFunc(pattern, s.serve(func(r *http.Request) (methods, string, error) {
+		router.HandleFunc(pattern, serve(s, func(r *http.Request) (methods, string, error) {
 			name := strings.TrimPrefix(r.URL.Path, prefix)
 			if below && name == "" {
 				return nil, "", noResource(r)
@@ -67,11 +67,11 @@ func newRouter(s server, table []route) (http.Handler, error) {
 			return m, name, nil
 		}))
 	}
-	models := s.serve(func(r *http.Request) (methods, string, error) {
+	models := serve(s, func(r *http.Request) (methods, string, error) {
 		model, operation, err := api.ParseModelPath(r.URL.Path)
 		return all.operations[operation], model, err
 	})
-	router.NotFound(s.serve(func(r *http.Request) (methods, string, error) { return nil, "", noResource(r) }))
+	router.NotFound(serve(s, func(r *http.Request) (methods, string, error) { return nil, "", noResource(r) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(cmp.Or(r.URL.RawPath, r.URL.Path), api.ModelsPath) {
 			models(w, r) // which needs none of what chi finds in a path
@@ -85,7 +85,7 @@ func newRouter(s server, table []route) (http.Handler, error) {
 var nosniff = []string{"nosniff"}
 
 // serve answers requests with the operations and the name that find returns.
-func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
+func serve(s server, find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r = requestid.Name(w, r)
 		w.Header()["X-Content-Type-Options"] = nosniff
@@ -93,7 +93,7 @@ func (s server) serve(find func(r *http.Request) (methods, string, error)) http.
 		request := &request{Request: r, Name: name, writer: w}
 		var a *response
 		if err == nil {
-			a, err = s.dispatch(m, request)
+			a, err = dispatch(s, m, request)
 		}
 		if err == nil && a.stream != nil {
 			err = a.stream(w, request)
@@ -102,14 +102,14 @@ func (s server) serve(find func(r *http.Request) (methods, string, error)) http.
 			}
 		}
 		if err != nil {
-			a = s.problem(r, err)
+			a = problemOf(s.Logger, r, err)
 		}
-		s.send(w, r, a)
+		send(w, r, a)
 	}
 }
 
 // dispatch answers a request with one of the operations on a resource.
-func (s server) dispatch(m methods, r *request) (*response, error) {
+func dispatch(s server, m methods, r *request) (*response, error) {
 	if len(m) == 0 {
 		return nil, noResource(r.Request)
 	}
@@ -121,14 +121,14 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	if !ok {
 		return nil, notAllowed(r.Request, allowed(m)...)
 	}
-	if err := s.allow(r.Request); err != nil {
+	if err := allow(s.Limiter, r.Request); err != nil {
 		return nil, err
 	}
-	if err := s.limitBody(route, r); err != nil {
+	if err := limitBody(route, r); err != nil {
 		return nil, err
 	}
 	if method == http.MethodGet && IsLookup(r.Request) { // sent again and again, so parsed once
-		if a, err := s.again(r, questionOf(r, "")); a != nil || err != nil {
+		if a, err := answerAgain(s, r, questionOf(r, "")); a != nil || err != nil {
 			return a, err
 		}
 	}
@@ -144,11 +144,11 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	if route.Method == http.MethodGet {
 		return route.handle(s, r)
 	}
-	defer s.feed.changed()
+	defer s.feed.Changed()
 	if !route.Once() {
 		return route.handle(s, r)
 	}
-	a, err := s.once(route, r)
+	a, err := once(s, route, r)
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +175,6 @@ func allowed(m methods) []string {
 	slices.Sort(names)
 	return names
 }
-
-// query has the query parameters of a request.
-type query = url.Values
 
 // asked returns the query parameters. It refuses unknown names, which would otherwise be
 // ignored.

@@ -6,45 +6,22 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 )
-
-// route is an operation with its handler.
-type route struct {
-	api.Row
-	query  []string // allowed query parameters
-	handle handler
-}
-
-// handler answers the requests of a route.
-type handler func(s server, r *request) (*response, error)
-
-// request is a request with its route's parameters.
-type request struct {
-	*http.Request
-	Name   string // of the model, or the value of {name} in the path
-	Values query
-	writer http.ResponseWriter
-}
-
-// modelPrefix is the prefix of paths of operations on a model.
-const modelPrefix = api.ModelsPath + "{model}/"
 
 // handlers are the operations that are more than a call of the registry: they page through something, ask a part of the
 // [Config], or answer with headers of their own. The others are answered by their row, see [served].
 func handlers() map[api.Any]handler {
 	all := map[api.Any]handler{
-		api.OpenAPI: server.openAPI, api.Heads: server.heads, api.Targets: server.targets, api.History: server.history, api.HistoryFaults: server.verification,
-		api.NodeReports: server.nodeReports, api.ReportNode: server.reportNode, api.Checkpoint: server.checkpoint, api.Checkpoints: server.checkpoints,
-		api.Proof: server.proof, api.Events: server.events, api.PromotionEvent: server.promotion, api.ResolveFacts: server.resolveFacts, api.Resolve: server.resolveNode,
-		api.Release: server.release, api.Engines: server.engines, api.Engine: server.engine, api.Evidence: server.evidence, api.Quarantines: server.quarantines,
-		api.Comparison: server.comparison, api.Bundle: server.bundle, api.Promotions: server.promotions, api.AskPromotion: server.promotionCheck,
-		api.ListWebhooks: server.webhooks, api.AddWebhook: server.addWebhook, api.GetWebhook: server.webhook, api.PutWebhook: server.putWebhook, api.DeleteWebhook: server.deleteWebhook,
-		api.ListTokens: server.tokens, api.AddToken: server.addToken, api.GetToken: server.token, api.RevokeToken: server.revokeToken,
-		api.ConfigurationState: server.configuration, api.AdoptConfiguration: server.adoptConfiguration, api.Administration: server.operations,
+		api.OpenAPI: getOpenAPI, api.Heads: listHeads, api.Targets: listTargets, api.History: listHistory, api.HistoryFaults: listHistoryFaults,
+		api.NodeReports: listNodeReports, api.ReportNode: reportNode, api.Checkpoint: getCheckpoint, api.Checkpoints: listCheckpoints,
+		api.Proof: getProof, api.Events: getEvents, api.PromotionEvent: getPromotion, api.ResolveFacts: resolveFacts, api.Resolve: resolveNode,
+		api.Release: getRelease, api.Engines: listEngines, api.Engine: getEngine, api.Evidence: listEvidence, api.Quarantines: listQuarantines,
+		api.Comparison: getComparison, api.Bundle: getBundle, api.Promotions: listPromotions, api.AskPromotion: checkPromotion,
+		api.ListWebhooks: listWebhooks, api.AddWebhook: addWebhook, api.GetWebhook: getWebhook, api.PutWebhook: putWebhook, api.DeleteWebhook: deleteWebhook,
+		api.ListTokens: listTokens, api.AddToken: addToken, api.GetToken: getToken, api.RevokeToken: revokeToken,
+		api.ConfigurationState: getConfiguration, api.AdoptConfiguration: adoptConfiguration, api.Administration: getOperations,
 	}
 	handleTable(all, api.NodeTypes, nodeTypes)
 	handleTable(all, api.Runtimes, runtimes)
@@ -106,15 +83,4 @@ func served(o api.Any) handler {
 		}
 		return answer(status, result)
 	}
-}
-
-// validate refuses a route without a permission and an incomplete one.
-func (r route) validate() error {
-	switch {
-	case r.Permission == "":
-		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Path)
-	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, api.Prefix+"/"):
-		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Path)
-	}
-	return nil
 }

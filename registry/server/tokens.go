@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-func (s server) tokens(r *request) (*response, error) {
+func listTokens(s server, r *request) (*response, error) {
 	after, limit, err := pageOf(r.Values)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (s server) tokens(r *request) (*response, error) {
 	return page(r, all, next)
 }
 
-func (s server) token(r *request) (*response, error) {
+func getToken(s server, r *request) (*response, error) {
 	t, err := s.Tokens.FindToken(r.Context(), r.Name)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s server) token(r *request) (*response, error) {
 
 // addToken gives a repeated request the same response. The sender chose identifier and hash, so
 // nothing is created twice.
-func (s server) addToken(r *request) (*response, error) {
+func addToken(s server, r *request) (*response, error) {
 	var body api.TokenRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s server) addToken(r *request) (*response, error) {
 	return answer(http.StatusCreated, t)
 }
 
-func (s server) revokeToken(r *request) (*response, error) {
+func revokeToken(s server, r *request) (*response, error) {
 	if err := s.Tokens.RevokeToken(r.Context(), r.Name, s.Now()); err != nil {
 		return nil, err
 	}

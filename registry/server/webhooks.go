@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-func (s server) webhooks(r *request) (*response, error) {
+func listWebhooks(s server, r *request) (*response, error) {
 	after, limit, err := pageOf(r.Values)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (s server) webhooks(r *request) (*response, error) {
 	hooks, next := cut(hooks, limit, func(h registry.Named[storage.Webhook]) string { return h.Name })
 	var list []api.Webhook
 	for _, hook := range hooks {
-		shown, err := s.shown(r, hook.Name, hook.Document)
+		shown, err := webhookOf(s, r, hook.Name, hook.Document)
 		if err != nil {
 			return nil, err
 		}
@@ -34,35 +34,35 @@ func (s server) webhooks(r *request) (*response, error) {
 	return page(r, list, next)
 }
 
-func (s server) webhook(r *request) (*response, error) {
+func getWebhook(s server, r *request) (*response, error) {
 	hook, err := s.Webhooks.Get(r.Context(), r.Name)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.shown(r, r.Name, hook)
+	shown, err := webhookOf(s, r, r.Name, hook)
 	if err != nil {
 		return nil, err
 	}
 	return ok(shown)
 }
 
-func (s server) addWebhook(r *request) (*response, error) {
-	now, err := s.now(r)
+func addWebhook(s server, r *request) (*response, error) {
+	now, err := catalogTime(s, r)
 	if err != nil {
 		return nil, err
 	}
-	hook, err := s.readWebhook(r, storage.Webhook{Secret: storage.NewWebhookSecret(), Created: now})
+	hook, err := readWebhook(s, r, storage.Webhook{Secret: storage.NewWebhookSecret(), Created: now})
 	if err != nil {
 		return nil, err
 	}
-	if hook.After, err = s.feed.newest(r.Context()); err != nil {
+	if hook.After, err = s.feed.Newest(r.Context()); err != nil {
 		return nil, err
 	}
 	id := strings.ToLower(rand.Text())
 	if err := s.Webhooks.Put(r.Context(), id, hook); err != nil {
 		return nil, err
 	}
-	shown, err := s.shown(r, id, hook)
+	shown, err := webhookOf(s, r, id, hook)
 	if err != nil {
 		return nil, err
 	}
@@ -70,28 +70,28 @@ func (s server) addWebhook(r *request) (*response, error) {
 	return answer(http.StatusCreated, shown)
 }
 
-func (s server) putWebhook(r *request) (*response, error) {
+func putWebhook(s server, r *request) (*response, error) {
 	hook, err := s.Webhooks.Get(r.Context(), r.Name)
 	if err != nil {
 		return nil, err
 	}
-	if hook.Resumed, err = s.now(r); err != nil {
+	if hook.Resumed, err = catalogTime(s, r); err != nil {
 		return nil, err
 	}
-	if hook, err = s.readWebhook(r, hook); err != nil {
+	if hook, err = readWebhook(s, r, hook); err != nil {
 		return nil, err
 	}
 	if err := s.Webhooks.Put(r.Context(), r.Name, hook); err != nil {
 		return nil, err
 	}
-	shown, err := s.shown(r, r.Name, hook)
+	shown, err := webhookOf(s, r, r.Name, hook)
 	if err != nil {
 		return nil, err
 	}
 	return ok(shown)
 }
 
-func (s server) deleteWebhook(r *request) (*response, error) {
+func deleteWebhook(s server, r *request) (*response, error) {
 	if err := s.Webhooks.Delete(r.Context(), r.Name); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s server) deleteWebhook(r *request) (*response, error) {
 }
 
 // readWebhook sets the fields of a webhook from a request body.
-func (s server) readWebhook(r *request, hook storage.Webhook) (storage.Webhook, error) {
+func readWebhook(s server, r *request, hook storage.Webhook) (storage.Webhook, error) {
 	var body api.WebhookRequest
 	if err := read(r, &body); err != nil {
 		return hook, err
@@ -113,7 +113,7 @@ func (s server) readWebhook(r *request, hook storage.Webhook) (storage.Webhook, 
 	if err := s.CheckWebhookURL(body.URL); err != nil {
 		return hook, err
 	}
-	if err := s.canHappen(r, body); err != nil {
+	if err := canHappen(s, r, body); err != nil {
 		return hook, err
 	}
 	hook.URL, hook.Environment, hook.Model, hook.Kinds = body.URL, body.Environment, body.Model, body.Kinds
@@ -121,7 +121,7 @@ func (s server) readWebhook(r *request, hook storage.Webhook) (storage.Webhook, 
 }
 
 // canHappen refuses a webhook that would never receive anything.
-func (s server) canHappen(r *request, body api.WebhookRequest) error {
+func canHappen(s server, r *request, body api.WebhookRequest) error {
 	for _, kind := range body.Kinds {
 		if !slices.Contains(history.WebhookKinds(), kind) {
 			return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, history.WebhookKinds())
@@ -142,8 +142,8 @@ func (s server) canHappen(r *request, body api.WebhookRequest) error {
 	return registry.ValidateModel(body.Model)
 }
 
-// shown returns a webhook without its secret.
-func (s server) shown(r *request, id string, hook storage.Webhook) (api.Webhook, error) {
+// webhookOf returns a webhook without its secret.
+func webhookOf(s server, r *request, id string, hook storage.Webhook) (api.Webhook, error) {
 	state, err := s.Deliveries.Get(r.Context(), id)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		state, err = storage.Delivery{Delivered: hook.After}, nil
@@ -157,8 +157,8 @@ func (s server) shown(r *request, id string, hook storage.Webhook) (api.Webhook,
 	}, err
 }
 
-// now returns the time to the second, by the clock of the deliverer.
-func (s server) now(r *request) (time.Time, error) {
+// catalogTime returns the time to the second, by the clock of the deliverer.
+func catalogTime(s server, r *request) (time.Time, error) {
 	now, err := s.Clock.CatalogTime(r.Context())
 	return now.UTC().Truncate(time.Second), err
 }

@@ -16,13 +16,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // homes are where the content of prod may be.
-func homes() map[string][]func(*service.Config) {
-	return map[string][]func(*service.Config){"local": nil, "on another registry": {external("prod")}}
+func homes() map[string][]func(*backend.Backend) {
+	return map[string][]func(*backend.Backend){"local": nil, "on another registry": {external("prod")}}
 }
 
 // lose takes bundles out of the lists of referrers of a world, wherever they are.
@@ -268,7 +269,7 @@ func TestQuarantineThatSpreadHalfway(t *testing.T) {
 // What a verifier in staging says counts in prod only if prod trusts it.
 func TestKeptEvidenceNeedsTrustWhereItCounts(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
 			Key: "verifier-of-staging", Roles: []evidence.Role{evidence.RoleVerifier}, Resources: []string{"oci://local/staging/"}})
 	})
@@ -329,7 +330,7 @@ func TestQuarantineThatIsNeverListed(t *testing.T) {
 // A caller fills the catalog as little as a repository, and what is kept may be attached again.
 func TestKeptEvidenceIsBounded(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) { c.MaxReferrers = 2 })
+	w := setup(t, func(c *backend.Backend) { c.MaxReferrers = 2 })
 	r := w.Promoted(t, registrytest.Build{})
 	attach := func(name, reason string) error {
 		ctx := storage.WithPrincipal(t.Context(), storage.Principal{Name: name})

@@ -13,14 +13,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // approversOf makes prod ask for approvals, and trusts first and second there alone, carl in staging
 // alone, and dora as builder and approver everywhere.
-func approversOf(count int) func(c *service.Config) {
-	return func(c *service.Config) {
+func approversOf(count int) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		c.Environments.List[1].Approvals = policy.ApprovalRule{Count: count}
 		for key, where := range map[string]string{"first": "prod/", "second": "prod/", "carl": "staging/"} {
 			c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
@@ -67,7 +67,7 @@ func (w *world) promotion(t *testing.T, dry bool) (policy.Requirement, error) {
 // come with the release, and the summary names them.
 func TestApprovedPromotion(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){
+	for name, edits := range map[string][]func(*backend.Backend){
 		"local": nil, "prod on another registry": {external("prod")}, "staging on another registry": {external("staging")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestWithdrawnApproval(t *testing.T) {
 func TestExpiredApproval(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	w := setup(t, approversOf(1), func(c *service.Config) { c.Now = func() time.Time { return now } })
+	w := setup(t, approversOf(1), func(c *backend.Backend) { c.Now = func() time.Time { return now } })
 	r := w.proven(t, registrytest.Build{})
 	_, err := w.approve(t, r, "first", func(a *evidence.Approval) { a.ExpiresOn = now.Add(time.Hour) })
 	must(t, err)
@@ -250,7 +250,7 @@ func TestApprovedAndQuarantined(t *testing.T) {
 // An approval for a later environment of the chain, given in the first, travels with the release.
 func TestApprovalForALaterEnvironment(t *testing.T) {
 	t.Parallel()
-	w := setup(t, approversOf(1), func(c *service.Config) {
+	w := setup(t, approversOf(1), func(c *backend.Backend) {
 		c.Environments.List = append(c.Environments.List, policy.Environment{
 			Name: "edge", From: "prod", Require: []string{policy.RequireSignature}, Approvals: policy.ApprovalRule{Count: 1}})
 		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
@@ -277,7 +277,7 @@ func TestReplayAsksForApprovals(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
-	all, err := w.after(t, func(c *service.Config) { c.Environments.List[1].Approvals.Count = 1 }).Replay(t.Context(), w.service)
+	all, err := w.after(t, func(c *backend.Backend) { c.Environments.List[1].Approvals.Count = 1 }).Replay(t.Context(), w.service)
 	if err != nil || len(all) != 1 || all[0].Refused() || !strings.Contains(strings.Join(all[0].Reasons(), "\n"),
 		"would not be promoted: approvals of release: missing: 1 of 1 approval") {
 		t.Errorf("replay gives %+v, error %v", all, err)

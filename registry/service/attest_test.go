@@ -14,14 +14,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // attestedOf makes prod ask for approvals, of which one may be that of the token ana or ben.
-func attestedOf(count int) func(c *service.Config) {
-	return func(c *service.Config) {
+func attestedOf(count int) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		approversOf(count)(c)
 		c.Environments.List[1].Approvals.Attested = &policy.AttestedRule{Max: 1, People: []policy.ListedPerson{{Token: "ana"}, {Token: "ben"}}}
 	}
@@ -48,7 +48,7 @@ func (w *world) attest(t *testing.T, token string, kind evidence.AttestKind, r a
 // be taken back before.
 func TestAttestedPromotion(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){
+	for name, edits := range map[string][]func(*backend.Backend){
 		"local": nil, "prod on another registry": {external("prod")}, "staging on another registry": {external("staging")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestAttestedPastTheService(t *testing.T) {
 // Without an attester's key, or one that the environment trusts, the service signs for no one.
 func TestAttestNeedsTheAttester(t *testing.T) {
 	t.Parallel()
-	w := setup(t, attestedOf(1), func(c *service.Config) {
+	w := setup(t, attestedOf(1), func(c *backend.Backend) {
 		c.Environments.Trust = slices.DeleteFunc(slices.Clone(c.Environments.Trust), func(e trust.TrustEntry) bool { return e.Key == "attester" })
 		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{Key: "attester",
 			Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}})

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -81,7 +81,7 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, copies := &busy{kind: history.EventPromote}, &copying{hashed: make(map[registry.Digest]int)}
-			w := setup(t, func(c *service.Config) {
+			w := setup(t, func(c *backend.Backend) {
 				b.Catalog, c.Catalog = c.Catalog, b
 				copies.Content, c.Content = c.Content, copies
 			})
@@ -149,7 +149,7 @@ func (c *copying) Rehash(ctx context.Context, repository string, r artifact.Rele
 func TestPromotionGivesUp(t *testing.T) {
 	t.Parallel()
 	b := &busy{kind: history.EventPromote, times: 100}
-	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
+	w := setup(t, func(c *backend.Backend) { b.Catalog, c.Catalog = c.Catalog, b })
 	r := w.proven(t, registrytest.Build{})
 	b.then = func() {
 		w.AttachTo(t, "staging", r, r.Engines[0].Digest, evidence.PredicateParity, w.Seeing(t, registrytest.Report(r, r.Engines[0], evidence.VerdictPass)))
@@ -184,7 +184,7 @@ func TestRollbackAndReleaseMeanOneHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &busy{kind: c.kind, times: 1}
-			w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
+			w := setup(t, func(c *backend.Backend) { b.Catalog, c.Catalog = c.Catalog, b })
 			w.Promoted(t, registrytest.Build{})
 			middle := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 			w.Promoted(t, registrytest.Build{Version: "1.2.0", Salt: "c"})

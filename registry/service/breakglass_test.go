@@ -13,11 +13,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // emergency is approversOf two in a freeze that two approvers may skip, with the approvals.
-func emergency(c *service.Config) {
+func emergency(c *backend.Backend) {
 	approversOf(2)(c)
 	c.Environments.List[1].Freeze = []policy.Freeze{{Name: "fair", From: clockAt(0).AddDate(-1, 0, 0), Until: clockAt(0).AddDate(1, 0, 0)}}
 	c.Environments.List[1].BreakGlass = []string{"no-freeze", "approvals"}
@@ -47,7 +47,7 @@ func (w *world) breaks(t *testing.T, version string) (api.Promotion, error) {
 // said is used up then: after a rollback it counts no more.
 func TestBreakGlassPromotion(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){"local": nil, "prod on another registry": {external("prod")}} {
+	for name, edits := range map[string][]func(*backend.Backend){"local": nil, "prod on another registry": {external("prod")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, append(edits, emergency)...)
@@ -212,7 +212,7 @@ func TestBreakGlassExpiresMeanwhile(t *testing.T) {
 	t.Parallel()
 	now, m := &settable{}, &meanwhile{}
 	now.set(clockAt(8))
-	w := setup(t, emergency, func(c *service.Config) {
+	w := setup(t, emergency, func(c *backend.Backend) {
 		m.Content, c.Content = c.Content, m
 		c.Now = func() time.Time { return now.Clock() }
 	})

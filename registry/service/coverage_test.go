@@ -14,14 +14,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // covered is a world whose prod asks for an engine that was shown on the node type box, the machine of
 // the reports of tests.
-func covered(t *testing.T, edits ...func(*service.Config)) *world {
+func covered(t *testing.T, edits ...func(*backend.Backend)) *world {
 	t.Helper()
-	w := setup(t, append(edits, func(c *service.Config) {
+	w := setup(t, append(edits, func(c *backend.Backend) {
 		c.Environments.List[1].Coverage = policy.CoverageRule{NodeTypes: []string{"*"}}
 	})...)
 	w.config.NodeTypes = w.db.NodeTypes()
@@ -89,18 +90,18 @@ func TestNodeTypesMoveWhileItIsPromoted(t *testing.T) {
 		"another machine now": {func(w *world) error { return w.db.NodeTypes().Put(t.Context(), "box", registrytest.Node("v3")) }, "a report was made on another machine"},
 		"the type is gone":    {func(w *world) error { return w.db.NodeTypes().Delete(t.Context(), "box") }, "coverage of node type *: no such node type is registered"},
 	} {
-		for when, hook := range map[string]func(*service.Config, func()){
-			"while it copies": func(c *service.Config, then func()) {
+		for when, hook := range map[string]func(*backend.Backend, func()){
+			"while it copies": func(c *backend.Backend, then func()) {
 				c.Content = &meanwhile{Content: c.Content, then: then}
 			},
-			"just before the head moves": func(c *service.Config, then func()) {
+			"just before the head moves": func(c *backend.Backend, then func()) {
 				c.Catalog = &busy{Catalog: c.Catalog, kind: history.EventPromote, times: 1, then: then}
 			},
 		} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
 				var w *world
-				w = covered(t, func(config *service.Config) { hook(config, func() { must(t, c.meanwhile(w)) }) })
+				w = covered(t, func(config *backend.Backend) { hook(config, func() { must(t, c.meanwhile(w)) }) })
 				next := w.proven(t, registrytest.Build{})
 				_, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
 				if c.says == "" {
@@ -133,7 +134,7 @@ func TestNodeTypesInFiles(t *testing.T) {
 	t.Parallel()
 	files := mem.NewTable[artifact.Node]()
 	var m *meanwhile
-	w := covered(t, func(c *service.Config) {
+	w := covered(t, func(c *backend.Backend) {
 		m = &meanwhile{Content: c.Content}
 		c.Content = m
 	})

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -22,7 +22,7 @@ func (fullTable[T]) Put(context.Context, string, T) error { return errFull }
 // A recall that is not stored must not pass for one: the caller hears of it, and the history has no event.
 func TestRestrictionsThatCannotBeStored(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		c.RestrictionBundles = fullTable[storage.RestrictionBundle]{c.RestrictionBundles}
 	})
 	r := w.Promoted(t, registrytest.Build{})

@@ -8,14 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // A job that comes late does not replace a newer version, also where it decided while the other one moved the head.
 func TestLatePromotionOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	b := &busy{kind: history.EventPromote}
-	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
+	w := setup(t, func(c *backend.Backend) { b.Catalog, c.Catalog = c.Catalog, b })
 	w.proven(t, registrytest.Build{})
 	newer := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	late := api.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}

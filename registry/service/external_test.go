@@ -26,6 +26,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -47,7 +48,7 @@ func onServer(t testing.TB, around func(http.Handler) http.Handler, kind ...cont
 	store := oci.New(content.Open, oci.Options{})
 	w.Parts = store
 	w.Keys = registrytest.NewKeys(w.config.Environments.Trust)
-	w.config = service.Config{
+	w.config = backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), Environments: w.config.Environments,
 		Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.db,
 		Verify: w.Keys.Verify, Sign: w.Keys.Sign, Now: clock(), Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},

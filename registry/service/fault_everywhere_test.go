@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -76,7 +77,7 @@ func (c faultyParts) Bundle(ctx context.Context, repository string, d registry.D
 }
 
 // faultyAll is a world in which each call of every part may be made to fail.
-func faultyAll(t *testing.T, edits ...func(c *service.Config)) (*world, *faults) {
+func faultyAll(t *testing.T, edits ...func(c *backend.Backend)) (*world, *faults) {
 	t.Helper()
 	w, f := faulty(t, edits...)
 	catalog, _ := w.config.Catalog.(faultyCatalog)
@@ -221,7 +222,7 @@ func TestEveryFaultIsHeardOf(t *testing.T) {
 			return err
 		}},
 	} {
-		for where, edits := range map[string][]func(*service.Config){"here": nil, "on another registry": {external("prod")}} {
+		for where, edits := range map[string][]func(*backend.Backend){"here": nil, "on another registry": {external("prod")}} {
 			t.Run(name+" "+where, func(t *testing.T) {
 				t.Parallel()
 				w, f := faultyAll(t, edits...)

@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -144,10 +144,10 @@ func (i faultyIntents) Pending(ctx context.Context) ([]history.Intent, error) {
 }
 
 // faulty is a world in which each call of a part may be made to fail.
-func faulty(t *testing.T, edits ...func(c *service.Config)) (*world, *faults) {
+func faulty(t *testing.T, edits ...func(c *backend.Backend)) (*world, *faults) {
 	t.Helper()
 	f := new(faults)
-	w := setup(t, append(edits, func(c *service.Config) {
+	w := setup(t, append(edits, func(c *backend.Backend) {
 		c.Content, c.Catalog, c.Intents = faultyContent{c.Content, f}, faultyCatalog{c.Catalog, f}, faultyIntents{c.Intents, f}
 		c.Mirror = faultyMirror{c.Mirror, f}
 	})...)

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -43,7 +43,7 @@ func frozen(t *testing.T) (*world, *settable, *meanwhile) {
 	t.Helper()
 	now, m := &settable{}, &meanwhile{}
 	now.set(clockAt(8))
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		m.Content, c.Content = c.Content, m
 		c.Now = func() time.Time { return now.Clock() }
 		c.Environments.List[1].Freeze = []policy.Freeze{{Name: "fair", From: clockAt(10), Until: clockAt(12)}}

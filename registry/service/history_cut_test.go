@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // last is the number of the newest event.
@@ -32,7 +32,7 @@ func (w *world) refusesToPromote(t *testing.T, says string) {
 // found at start and by a check.
 func TestPromotionThatWasDeleted(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){"local": nil, "on another registry": {external("prod")}} {
+	for name, edits := range map[string][]func(*backend.Backend){"local": nil, "on another registry": {external("prod")}} {
 		for _, count := range []int{1, 2} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -149,7 +149,7 @@ func TestOrderThatWasChanged(t *testing.T) {
 func TestWhatBreaksOffIsNoFault(t *testing.T) {
 	t.Parallel()
 	f := &faults{writes: true}
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		c.Content, c.Catalog, c.Intents = faultyContent{c.Content, f}, faultyCatalog{c.Catalog, f}, faultyIntents{c.Intents, f}
 	})
 	w.Promoted(t, registrytest.Build{})

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // arena is a registry in memory on which operations are interleaved, each by a service of its
@@ -119,7 +120,7 @@ func (a *arena) store() *oci.Store {
 func (a *arena) replica(t testing.TB, id int) *service.Service {
 	t.Helper()
 	store, now := a.store(), a.now.Add(time.Duration(id)*time.Millisecond)
-	config := service.Config{
+	config := backend.Backend{
 		Environments: a.environments, Catalog: tracedCatalog{a.db}, Records: tracedCatalog{a.db}, Listing: a.db, Intents: tracedCatalog{a.db},
 		Inspect: func(context.Context, policy.Located) error { return nil },
 		Content: tracedContent{store, a}, Mirror: tracedMirror{store}, Verify: a.known.verify(a.keys.Verify), Sign: a.keys.Sign,

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -124,7 +124,7 @@ func (r tracedRefs) SetTag(ctx context.Context, repository, tag string, d regist
 // tracedMirror is a mirror of which every call about the tag of the head is one step. Those
 // about other tags, which must not move, are part of the step before: whoever sets one sets it
 // to the same, so that their order makes no difference.
-type tracedMirror struct{ service.Mirror }
+type tracedMirror struct{ backend.Mirror }
 
 // tagStep makes a call about a tag.
 func tagStep(ctx context.Context, name, tag string, do func()) {

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -34,7 +34,7 @@ func TestRollbackWarnsOfNodeTypes(t *testing.T) {
 		}
 		must(t, types.Put(t.Context(), name, node))
 	}
-	w := setup(t, func(c *service.Config) { c.NodeTypes = types })
+	w := setup(t, func(c *backend.Backend) { c.NodeTypes = types })
 	w.Promoted(t, registrytest.Build{Engines: []artifact.Engine{registrytest.MakeEngine("v3", "fp32")}})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	back := api.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow", DryRun: true}

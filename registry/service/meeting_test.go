@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -36,7 +36,7 @@ func (c betweenContent) Rehash(ctx context.Context, repository string, r artifac
 }
 
 type betweenMirror struct {
-	service.Mirror
+	backend.Mirror
 	*between
 }
 
@@ -59,10 +59,10 @@ func (i betweenIntents) Pending(ctx context.Context) ([]history.Intent, error) {
 }
 
 // interrupted is a world with something to come in between, with 1.0.0 and then 1.1.0 in prod.
-func interrupted(t *testing.T, edits ...func(*service.Config)) (*world, *between) {
+func interrupted(t *testing.T, edits ...func(*backend.Backend)) (*world, *between) {
 	t.Helper()
 	b := new(between)
-	w := setup(t, append(edits, func(c *service.Config) {
+	w := setup(t, append(edits, func(c *backend.Backend) {
 		c.Content, c.Mirror, c.Intents = betweenContent{c.Content, b}, betweenMirror{c.Mirror, b}, betweenIntents{c.Intents, b}
 	})...)
 	w.Promoted(t, registrytest.Build{})
@@ -110,11 +110,11 @@ func TestPromotionSucceedsThoughTheHeadWentOn(t *testing.T) {
 // day that it is under way.
 func TestRefusedPromotionLeavesNoIntent(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){"here": nil, "elsewhere": {external("prod")}} {
+	for name, edits := range map[string][]func(*backend.Backend){"here": nil, "elsewhere": {external("prod")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			apply := &busy{kind: history.EventPromote}
-			w, _ := interrupted(t, append(edits, func(c *service.Config) { apply.Catalog, c.Catalog = c.Catalog, apply })...)
+			w, _ := interrupted(t, append(edits, func(c *backend.Backend) { apply.Catalog, c.Catalog = c.Catalog, apply })...)
 			w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 			apply.times, apply.then = 1, func() { must(t, w.SetHold(t.Context(), "prod", registrytest.Model, "the fair")) }
 			if _, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy {
@@ -130,11 +130,11 @@ func TestRefusedPromotionLeavesNoIntent(t *testing.T) {
 // A promotion that gives up, since something changes all the time, leaves no intent either.
 func TestPromotionThatGivesUpLeavesNoIntent(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){"here": nil, "elsewhere": {external("prod")}} {
+	for name, edits := range map[string][]func(*backend.Backend){"here": nil, "elsewhere": {external("prod")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			apply := &busy{kind: history.EventPromote}
-			w, _ := interrupted(t, append(edits, func(c *service.Config) { apply.Catalog, c.Catalog = c.Catalog, apply })...)
+			w, _ := interrupted(t, append(edits, func(c *backend.Backend) { apply.Catalog, c.Catalog = c.Catalog, apply })...)
 			next := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
 			e := next.Engines[0]
 			apply.times, apply.then = 5, func() {
@@ -155,7 +155,7 @@ func TestPromotionThatGivesUpLeavesNoIntent(t *testing.T) {
 func TestRollbackNamesTheHeadThatItFinished(t *testing.T) {
 	t.Parallel()
 	broken := &switchedMirror{}
-	w, b := interrupted(t, external("prod"), func(c *service.Config) { broken.Mirror, c.Mirror = c.Mirror, broken })
+	w, b := interrupted(t, external("prod"), func(c *backend.Backend) { broken.Mirror, c.Mirror = c.Mirror, broken })
 	b.atPending = func() {
 		broken.off = true
 		if _, err := w.rollback(t, ""); registry.CodeOf(err) != registry.CodeUnavailable {

@@ -16,15 +16,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // host is the registry of external environments.
 const host = "registry.example.com"
 
 // external puts the content of environments into another registry.
-func external(names ...string) func(c *service.Config) {
-	return func(c *service.Config) {
+func external(names ...string) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		c.Inspect = func(context.Context, policy.Located) error { return nil }
 		for i, e := range c.Environments.List {
 			if slices.Contains(names, e.Name) {
@@ -36,7 +36,7 @@ func external(names ...string) func(c *service.Config) {
 
 // faultyMirror is a mirror of which a call may fail.
 type faultyMirror struct {
-	service.Mirror
+	backend.Mirror
 	*faults
 }
 
@@ -115,15 +115,15 @@ func TestMirroredPromotionSurvivesEveryFault(t *testing.T) {
 }
 
 // broken makes a world whose mirror fails from now on, until it is mended.
-func broken(t *testing.T, edit func(c *service.Config)) (w *world, mend func(bool)) {
+func broken(t *testing.T, edit func(c *backend.Backend)) (w *world, mend func(bool)) {
 	t.Helper()
 	m := &switchedMirror{}
-	w = setup(t, edit, func(c *service.Config) { m.Mirror, c.Mirror = c.Mirror, m })
+	w = setup(t, edit, func(c *backend.Backend) { m.Mirror, c.Mirror = c.Mirror, m })
 	return w, func(works bool) { m.off = !works }
 }
 
 type switchedMirror struct {
-	service.Mirror
+	backend.Mirror
 	off bool
 }
 
@@ -275,7 +275,7 @@ func TestMovedTagsAreNotFollowed(t *testing.T) {
 }
 
 // stubborn is a mirror that takes a tag and shows another.
-type stubborn struct{ service.Mirror }
+type stubborn struct{ backend.Mirror }
 
 func (m stubborn) SetTag(context.Context, string, string, registry.Digest) error { return nil }
 
@@ -286,7 +286,7 @@ func (m stubborn) Tag(context.Context, string, string) (registry.Digest, error) 
 // A mirror is not believed: what it shows counts.
 func TestMirrorIsReadAgain(t *testing.T) {
 	t.Parallel()
-	w := setup(t, external("staging"), func(c *service.Config) { c.Mirror = stubborn{c.Mirror} })
+	w := setup(t, external("staging"), func(c *backend.Backend) { c.Mirror = stubborn{c.Mirror} })
 	built := registrytest.Build{}.Store(t, w.Parts)
 	_, err := w.Publish(t.Context(), api.Publication{Model: registrytest.Model, Release: built})
 	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), "another client writes it") || len(w.pending(t)) != 1 {
@@ -296,7 +296,7 @@ func TestMirrorIsReadAgain(t *testing.T) {
 
 // passing is a mirror during the writing of which the head moves on.
 type passing struct {
-	service.Mirror
+	backend.Mirror
 	meanwhile func()
 }
 
@@ -313,7 +313,7 @@ func (m *passing) SetTag(ctx context.Context, repository, tag string, d registry
 func TestHeadThatMovesWhileItIsMirrored(t *testing.T) {
 	t.Parallel()
 	m := &passing{}
-	w := setup(t, external("prod"), func(c *service.Config) { m.Mirror, c.Mirror = c.Mirror, m })
+	w := setup(t, external("prod"), func(c *backend.Backend) { m.Mirror, c.Mirror = c.Mirror, m })
 	w.proven(t, registrytest.Build{})
 	second := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	m.meanwhile = func() {
@@ -391,7 +391,7 @@ func TestPromoteInspects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, external(c.from), func(config *service.Config) { config.Inspect = c.inspect })
+			w := setup(t, external(c.from), func(config *backend.Backend) { config.Inspect = c.inspect })
 			r := w.proven(t, registrytest.Build{})
 			p, err := w.promotion(t, false)
 			if c.code == "" {

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -38,7 +38,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			t.Parallel()
 			var all sync.WaitGroup
 			all.Add(len(references))
-			w := setup(t, func(c *service.Config) { c.Catalog = meeting{c.Catalog, new(atomic.Int32), &all} })
+			w := setup(t, func(c *backend.Backend) { c.Catalog = meeting{c.Catalog, new(atomic.Int32), &all} })
 			w.proven(t, registrytest.Build{})
 			w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 			promotions, errs := make([]api.Promotion, len(references)), make([]error, len(references))

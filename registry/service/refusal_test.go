@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // A refusal names a reason once: requirements that are unmet only because a pass is missing are not named beside parity.
@@ -18,7 +18,7 @@ func TestRefusalSaysEachThingOnce(t *testing.T) {
 	w := setup(t)
 	release := w.Build(t, registrytest.Build{})
 	w.Sign(t, release)
-	s := w.after(t, require(policy.RequireRecordedCases), func(c *service.Config) {
+	s := w.after(t, require(policy.RequireRecordedCases), func(c *backend.Backend) {
 		c.Environments.List[1].Accuracy = &policy.AccuracyRequirement{Metric: "top1", Min: new(evidence.Figure)}
 	})
 	_, err := s.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
@@ -53,7 +53,7 @@ func TestPromoteOverFewerCases(t *testing.T) {
 			report.Cases.Count, report.Cases.Ran = cases, cases
 			w.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, report)
 		}
-		s := w.after(t, require(policy.RequireNoLooser), func(c *service.Config) {
+		s := w.after(t, require(policy.RequireNoLooser), func(c *backend.Backend) {
 			c.Compare = func(context.Context, policy.Located, policy.Located) (policy.Comparison, error) {
 				return policy.Comparison{}, nil
 			}

@@ -2,157 +2,54 @@ package service
 
 import (
 	"context"
-	"time"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/internal/lru"
-	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/service/promotion"
+	"mlpromote.dev/mlpromote/registry/service/resolution"
+	"mlpromote.dev/mlpromote/registry/service/rollback"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Remembering is a Service that caches releases with verified evidence and policy results for
-// resolve. Before each resolve it asks the catalog for the last event of the model in the
-// environment, for the last one that restricted anything there, and whether the catalog keeps more
-// adverse evidence about the model. Unchanged events mean an unchanged head, evidence and restriction
-// list, whoever writes to the catalog. Others can add evidence to a repository on another registry, which
-// is read again after externalTime. It is safe for concurrent use.
+// Remembering is a Service that remembers the answers of resolves and previews until the catalog has a newer
+// event about them. It is safe for concurrent use.
 //
 // The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
 	*Service
-	latest   storage.Latest
-	known    *lru.Cache[asked, *remembered]
-	previews *lru.Cache[previewed, *preview]
+	resolved *resolution.Cache
+	previews *promotion.Previews
 }
 
-var _ api.Interface = (*Remembering)(nil)
-
-// asked identifies the question of a resolve, without the node.
-type asked struct{ environment, model, version string }
-
-// remembered is a resolvable as of two events. Each is read once, so that its address is the ground of
-// all resolutions from it.
-type remembered struct {
-	resolvable
-	event, restriction registry.Digest
-	adverse            int64 // changes that kept adverse evidence
-	until              time.Time
-}
-
-// externalTime is how long a release on another registry is remembered.
-const externalTime = time.Minute
+var (
+	_ api.Interface = (*Remembering)(nil)
+	_ api.Previewer = (*Remembering)(nil)
+)
 
 // Remember returns s with a cache of about the given number of bytes for resolves, and another of a
 // quarter of that for previews. latest must use the catalog of s.
 func Remember(s *Service, latest storage.Latest, bytes int) *Remembering {
-	return &Remembering{
-		Service: s, latest: latest, known: lru.New[asked, *remembered](bytes), previews: lru.New[previewed, *preview](bytes / 4),
-	}
+	return &Remembering{Service: s, resolved: resolution.NewCache(s.backend, latest, bytes), previews: promotion.NewPreviews(s.backend, latest, bytes/4)}
 }
 
-// Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
+// Resolve is [resolution.Cache.Resolve].
 func (m *Remembering) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
-	environment, err := m.find(q.Environment)
-	if err != nil {
-		return api.Resolution{}, err
-	}
-	if !lasting(environment, q) {
-		return m.Service.Resolve(ctx, q)
-	}
-	d, err := m.recall(ctx, environment, asked{q.Environment, q.Model, q.Version})
-	if err != nil {
-		return api.Resolution{}, err
-	}
-	if q.Known != nil && q.Known.Ground == any(d) {
-		return *q.Known, nil
-	}
-	answer, err := d.choose(environment, q)
-	answer.Ground = d
-	return answer, err
+	return m.resolved.Resolve(ctx, q)
 }
 
-// Standing lists the engines of a head, with the reasons why no node is given one.
+// Standing is [resolution.Cache.Standing].
 func (m *Remembering) Standing(ctx context.Context, environment, model string) ([]api.Candidate, error) {
-	e, err := m.find(environment)
-	if err != nil {
-		return nil, err
-	}
-	var d *remembered
-	if lasting(e, api.ResolveQuery{}) {
-		d, err = m.recall(ctx, e, asked{environment: environment, model: model})
-	} else {
-		d = new(remembered)
-		d.resolvable, err = m.resolvable(ctx, e, model, "")
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := make([]api.Candidate, 0, len(d.engines))
-	for _, e := range d.engines {
-		all = append(all, api.Candidate{Engine: e.Digest, Label: e.Label(), Reasons: e.refused()})
-	}
-	return all, nil
+	return m.resolved.Standing(ctx, environment, model)
 }
 
-// lasting reports whether only an event can change the answer. A head and its content cannot be
-// deleted, nor can a tag of a protected environment. Other tags move by a push, and so do those on
-// another registry.
-func lasting(e policy.Environment, q api.ResolveQuery) bool {
-	return q.Version == "" || !e.External() && e.Protected() && registry.ValidTag(q.Version)
+// Preview is [promotion.Previews.Preview].
+func (m *Remembering) Preview(ctx context.Context, req api.PromoteRequest) (api.Promotion, error) {
+	return m.previews.Preview(ctx, req)
 }
 
-// recall returns the cached resolvable if its events are still the last ones, and otherwise reads it.
-// It asks for the events before reading, so that a concurrent change is read again the next
-// time.
-func (m *Remembering) recall(ctx context.Context, environment policy.Environment, a asked) (*remembered, error) {
-	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
-	if err != nil {
-		return nil, err
-	}
-	restriction, err := m.latest.LastEvent(ctx, a.environment, "") // a restriction list has no model
-	if err != nil {
-		return nil, err
-	}
-	adverse, err := m.latest.AdverseChanges(ctx, a.model)
-	if err != nil {
-		return nil, err
-	}
-	known, ok := m.known.Get(a)
-	if ok && known.event == event && known.restriction == restriction && known.adverse == adverse &&
-		(known.until.IsZero() || m.Now().Before(known.until)) {
-		return known, nil
-	}
-	var until time.Time
-	if environment.External() {
-		until = m.Now().Add(externalTime)
-	}
-	d, err := m.resolvable(ctx, environment, a.model, a.version)
-	if err != nil {
-		return nil, err
-	}
-	read := &remembered{d, event, restriction, adverse, until}
-	if event != "" {
-		m.known.Put(a, read, d.bytes())
-	}
-	return read, nil
+// PreviewRollback is [rollback.Preview].
+func (m *Remembering) PreviewRollback(ctx context.Context, req api.RollbackRequest) (api.Promotion, error) {
+	return rollback.Preview(ctx, m.backend, req)
 }
 
 // Bytes returns the approximate size of the caches in bytes.
-func (m *Remembering) Bytes() int { return m.known.Bytes() + m.previews.Bytes() }
-
-// bytes returns the approximate memory size of a resolvable.
-func (d resolvable) bytes() int {
-	const fixed = 2 << 10 // of a release or an engine, without policy results
-	n := fixed
-	for _, b := range d.lost {
-		n += len(b.Data) + len(b.Manifest)
-	}
-	for _, e := range d.engines {
-		n += fixed
-		for _, unmet := range e.unmet {
-			n += len(unmet.Detail) + unmet.Size()
-		}
-	}
-	return n
-}
+func (m *Remembering) Bytes() int { return m.resolved.Bytes() + m.previews.Bytes() }

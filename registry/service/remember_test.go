@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -247,7 +248,7 @@ func TestRememberIsBounded(t *testing.T) {
 func TestRememberAnotherRegistryForAWhile(t *testing.T) {
 	t.Parallel()
 	at := registrytest.NewClock()
-	w := setup(t, external("prod"), func(c *service.Config) { c.Now = at.Now })
+	w := setup(t, external("prod"), func(c *backend.Backend) { c.Now = at.Now })
 	r := w.Promoted(t, registrytest.Build{})
 	var verified atomic.Int64
 	s := w.replica(t, 1<<20, &verified)

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // Other environments say of every head whether nodes would still get it, and whether it
@@ -23,22 +23,22 @@ func TestReplay(t *testing.T) {
 		says     string // in a reason
 	}
 	for name, c := range map[string]struct {
-		edit func(c *service.Config)
+		edit func(c *backend.Backend)
 		want wanted
 	}{
-		"the same":           {func(*service.Config) {}, wanted{admitted: true}},
+		"the same":           {func(*backend.Backend) {}, wanted{admitted: true}},
 		"asks for more":      {require(policy.RequireReproducibleBytes), wanted{says: "would not be promoted: reproducible-bytes of "}},
 		"a retired builder":  {keyState(evidence.RoleBuilder, evidence.KeyRetired), wanted{says: "would not be promoted: signature of "}},
 		"a revoked verifier": {keyState(evidence.RoleVerifier, evidence.KeyRevoked), wanted{says: "would not be promoted: parity of "}},
 		"a revoked builder":  {keyState(evidence.RoleBuilder, evidence.KeyRevoked), wanted{refused: true, lost: 3, says: "would not be given to nodes: signature of "}},
 		"a revoked promoter": {keyState(evidence.RolePromoter, evidence.KeyRevoked), wanted{refused: true, admitted: true, lost: 3, says: "would not be given to nodes: summary of release"}},
-		"another registry": {func(c *service.Config) { c.Environments.Registry = "other" },
+		"another registry": {func(c *backend.Backend) { c.Environments.Registry = "other" },
 			wanted{refused: true, lost: 3,
 				says: "would not be given to nodes: summary of release: no verification summary of a trusted promoter for oci://other/prod/" +
 					registrytest.Model}},
-		"no such environment": {func(c *service.Config) { c.Environments.List = c.Environments.List[:1] },
+		"no such environment": {func(c *backend.Backend) { c.Environments.List = c.Environments.List[:1] },
 			wanted{refused: true, lost: 3, says: `would not be given to nodes: environment of release: no environment "prod"`}},
-		"prod is not protected": {func(c *service.Config) {
+		"prod is not protected": {func(c *backend.Backend) {
 			c.Environments.List[1] = policy.Environment{Name: "prod"}
 		}, wanted{}},
 	} {

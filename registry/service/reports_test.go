@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // A report that is too old refuses a promotion, also if it ages while the release is copied. A rollback
@@ -20,7 +20,7 @@ func TestOldReports(t *testing.T) {
 	t.Parallel()
 	now, m := &settable{}, &meanwhile{}
 	now.set(clockAt(8))
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		m.Content, c.Content = c.Content, m
 		c.Now = func() time.Time { return now.Clock() }
 		c.Environments.List[1].Reports = policy.ReportRule{MaxAge: time.Hour}

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/restriction"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
@@ -112,7 +112,7 @@ func TestRestrictionListIsMissing(t *testing.T) {
 func TestRevokedKeyLiftsNothing(t *testing.T) {
 	t.Parallel()
 	thief := trust.TrustEntry{Key: "thief", Roles: []evidence.Role{evidence.RoleApprover}, Resources: []string{"oci://local/"}}
-	w := setup(t, func(c *service.Config) { c.Environments.Trust = append(c.Environments.Trust, thief) })
+	w := setup(t, func(c *backend.Backend) { c.Environments.Trust = append(c.Environments.Trust, thief) })
 	r := w.Promoted(t, registrytest.Build{})
 	first := w.Restricting(t, "prod", registrytest.SourceOf(r), nil)
 	lift, err := first.Next("oci://local/prod/", "nothing to see", w.Keys.KeyID("thief"),
@@ -146,7 +146,7 @@ func TestRestrictNeedsTheWholeEnvironment(t *testing.T) {
 	t.Parallel()
 	some := trust.TrustEntry{Key: "some", Roles: []evidence.Role{evidence.RoleApprover},
 		Resources: []string{"oci://local/prod/" + registrytest.Model}}
-	w := setup(t, func(c *service.Config) { c.Environments.Trust = append(c.Environments.Trust, some) })
+	w := setup(t, func(c *backend.Backend) { c.Environments.Trust = append(c.Environments.Trust, some) })
 	for _, environment := range []string{"prod", "staging"} {
 		list := evidence.RestrictionList{ResourceURI: "oci://local/" + environment + "/",
 			Counter: 1, IssuedOn: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Reason: "x"}
@@ -191,7 +191,7 @@ func TestTwoListsAtOnce(t *testing.T) {
 func TestRestrictLooksAgain(t *testing.T) {
 	t.Parallel()
 	b := &busy{kind: history.EventRestrict}
-	w := setup(t, func(c *service.Config) { b.Catalog, c.Catalog = c.Catalog, b })
+	w := setup(t, func(c *backend.Backend) { b.Catalog, c.Catalog = c.Catalog, b })
 	r := w.Promoted(t, registrytest.Build{})
 	b.times, b.then = 1, func() { w.AttachTo(t, "prod", r, r.Digest, evidence.PredicateQuarantine, struct{}{}) }
 	w.Restricting(t, "prod", registrytest.SourceOf(r), nil)

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -27,18 +28,18 @@ func TestInterfaceOverAnotherRegistry(t *testing.T) {
 func TestNewRefusesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	good := setup(t).config
-	for name, remove := range map[string]func(c *service.Config){
-		"everything":   func(c *service.Config) { *c = service.Config{} },
-		"catalog":      func(c *service.Config) { c.Catalog = nil },
-		"records":      func(c *service.Config) { c.Records = nil },
-		"listing":      func(c *service.Config) { c.Listing = nil },
-		"intents":      func(c *service.Config) { c.Intents = nil },
-		"content":      func(c *service.Config) { c.Content = nil },
-		"verify":       func(c *service.Config) { c.Verify = nil },
-		"sign":         func(c *service.Config) { c.Sign = nil },
-		"mirror":       func(c *service.Config) { c.Mirror, c.Environments.List[1].Registry = nil, host },
-		"environments": func(c *service.Config) { c.Environments = policy.Environments{} },
-		"chain":        func(c *service.Config) { c.Environments.List[1].From = "moon" },
+	for name, remove := range map[string]func(c *backend.Backend){
+		"everything":   func(c *backend.Backend) { *c = backend.Backend{} },
+		"catalog":      func(c *backend.Backend) { c.Catalog = nil },
+		"records":      func(c *backend.Backend) { c.Records = nil },
+		"listing":      func(c *backend.Backend) { c.Listing = nil },
+		"intents":      func(c *backend.Backend) { c.Intents = nil },
+		"content":      func(c *backend.Backend) { c.Content = nil },
+		"verify":       func(c *backend.Backend) { c.Verify = nil },
+		"sign":         func(c *backend.Backend) { c.Sign = nil },
+		"mirror":       func(c *backend.Backend) { c.Mirror, c.Environments.List[1].Registry = nil, host },
+		"environments": func(c *backend.Backend) { c.Environments = policy.Environments{} },
+		"chain":        func(c *backend.Backend) { c.Environments.List[1].From = "moon" },
 	} {
 		c := good
 		c.Environments.List = append([]policy.Environment{}, good.Environments.List...)
@@ -47,9 +48,11 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 			t.Errorf("without %s: service %v, error %v, want CodeInvalid", name, s, err)
 		}
 	}
-	good.Now = nil
-	if s, err := service.New(good); err != nil || s.Now == nil {
-		t.Errorf("without a clock: error %v", err)
+	w := setup(t, func(c *backend.Backend) { c.Now = nil })
+	w.Build(t, registrytest.Build{})
+	events, err := w.History(t.Context(), history.HistoryQuery{Limit: 1})
+	if err != nil || len(events) != 1 || events[0].Time.IsZero() {
+		t.Errorf("without a clock: events %v, error %v, want the time of one", events, err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -24,7 +25,7 @@ import (
 type world struct {
 	registrytest.Registry
 	service *service.Service
-	config  service.Config
+	config  backend.Backend
 	db      *mem.DB
 	store   *mem.Blobs
 	blobs   *blobs // store, as read
@@ -35,7 +36,7 @@ type world struct {
 
 // setup makes a world over the environments of registrytest.Chain. Each edit changes
 // the configuration before the service is made.
-func setup(t *testing.T, edits ...func(c *service.Config)) *world {
+func setup(t *testing.T, edits ...func(c *backend.Backend)) *world {
 	t.Helper()
 	w := &world{db: mem.New(), store: mem.NewBlobs(), far: mem.New()}
 	w.blobs = &blobs{Blobs: w.store}
@@ -50,7 +51,7 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 		return oci.Local(w.blobs, w.refs, name), nil
 	}, oci.Options{})
 	w.Parts = store
-	w.config = service.Config{
+	w.config = backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.refs,
 		Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),

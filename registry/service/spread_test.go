@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
@@ -45,7 +45,7 @@ func chosen(t *testing.T, r api.Reader, what string) registry.Digest {
 // it, also from staging.
 func TestReportsOfStagingCountInProd(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]func(*service.Config){"local": nil, "prod on another registry": {external("prod")}, "staging on another registry": {external("staging")}} {
+	for name, edits := range map[string][]func(*backend.Backend){"local": nil, "prod on another registry": {external("prod")}, "staging on another registry": {external("staging")}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, edits...)
@@ -109,7 +109,7 @@ func TestAttachAgainIsNoEvent(t *testing.T) {
 // release stays where it was attached.
 func TestWhatDoesNotSpread(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		c.Environments.Trust = append(c.Environments.Trust, trust.TrustEntry{
 			Key: "verifier-of-staging", Roles: []evidence.Role{evidence.RoleVerifier}, Resources: []string{"oci://local/staging/"}})
 	})
@@ -187,7 +187,7 @@ func TestPromotionAgainBringsNothing(t *testing.T) {
 // New evidence is held against the schema of its predicate where there is one, before anything is stored.
 func TestAttachHoldsEvidenceAgainstItsSchema(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		c.CheckStatement = func(s evidence.Statement) error {
 			if s.PredicateType == evidence.PredicateQuarantine {
 				return registry.Errorf(registry.CodeInvalid, "it does not fit")

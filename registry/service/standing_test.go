@@ -12,12 +12,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 )
 
 // keyState changes the state of the key of a role. A retired key is retired before
 // anything of a world happened.
-func keyState(role evidence.Role, state evidence.KeyState) func(c *service.Config) {
-	return func(c *service.Config) {
+func keyState(role evidence.Role, state evidence.KeyState) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		verify := c.Verify
 		c.Verify = func(ctx context.Context, bundle []byte, resource string) (evidence.Claim, error) {
 			claim, err := verify(ctx, bundle, resource)
@@ -33,7 +34,7 @@ func keyState(role evidence.Role, state evidence.KeyState) func(c *service.Confi
 }
 
 // after is the service of a world after its operator changed something.
-func (w *world) after(t *testing.T, edits ...func(c *service.Config)) *service.Service {
+func (w *world) after(t *testing.T, edits ...func(c *backend.Backend)) *service.Service {
 	t.Helper()
 	config := w.config
 	config.Environments.List = append([]policy.Environment{}, config.Environments.List...)
@@ -48,8 +49,8 @@ func (w *world) after(t *testing.T, edits ...func(c *service.Config)) *service.S
 }
 
 // require adds to what prod asks for.
-func require(names ...string) func(c *service.Config) {
-	return func(c *service.Config) {
+func require(names ...string) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		c.Environments.List[1].Require = append(policy.DefaultRequire(), names...)
 	}
 }
@@ -60,7 +61,7 @@ func TestAdmissionEmptiesNothing(t *testing.T) {
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
 	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
-	for name, edit := range map[string]func(c *service.Config){
+	for name, edit := range map[string]func(c *backend.Backend){
 		"a requirement was added": require(policy.RequireReproducibleBytes, policy.RequireRecordedCases),
 		"verifier's key retired":  keyState(evidence.RoleVerifier, evidence.KeyRetired),
 		"verifier's key revoked":  keyState(evidence.RoleVerifier, evidence.KeyRevoked),

@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/restriction"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
@@ -28,7 +28,7 @@ func publishing(t *testing.T) *world {
 	entry := func(key string, state evidence.KeyState, resource string, roles ...evidence.Role) trust.TrustEntry {
 		return trust.TrustEntry{Key: key, Roles: roles, Resources: []string{resource}, State: state}
 	}
-	return setup(t, func(c *service.Config) {
+	return setup(t, func(c *backend.Backend) {
 		const all = "oci://local/"
 		c.Environments.Configuration = digest.FromString("environments and keys")
 		c.Environments.Trust = append(c.Environments.Trust, entry("publisher", "", all, evidence.RolePublisher),

@@ -10,13 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // resources limits a role's key to resources with a prefix.
-func resources(role evidence.Role, prefix string) func(c *service.Config) {
-	return func(c *service.Config) {
+func resources(role evidence.Role, prefix string) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		for i, e := range c.Environments.Trust {
 			if e.Key == string(role) {
 				c.Environments.Trust[i].Resources = []string{prefix}
@@ -26,8 +26,8 @@ func resources(role evidence.Role, prefix string) func(c *service.Config) {
 }
 
 // promoter changes the trust entry of the promoter.
-func promoter(change func(e *trust.TrustEntry)) func(c *service.Config) {
-	return func(c *service.Config) {
+func promoter(change func(e *trust.TrustEntry)) func(c *backend.Backend) {
+	return func(c *backend.Backend) {
 		for i, e := range c.Environments.Trust {
 			if e.Key == string(evidence.RolePromoter) {
 				change(&c.Environments.Trust[i])
@@ -54,7 +54,7 @@ func TestTrustIsThatOfTheDestination(t *testing.T) {
 // A promoter that prod does not trust moves no head: nobody could resolve what it allows.
 func TestPromoterMustBeTrusted(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(c *service.Config){
+	for name, edit := range map[string]func(c *backend.Backend){
 		"nowhere near":    resources(evidence.RolePromoter, "oci://local/staging/"),
 		"in another role": promoter(func(e *trust.TrustEntry) { e.Roles = []evidence.Role{evidence.RoleApprover} }),
 		"no more":         promoter(func(e *trust.TrustEntry) { e.State = evidence.KeyRevoked }),
@@ -114,7 +114,7 @@ func TestReleaseOfAnotherModel(t *testing.T) {
 // In a longer chain each step asks for its own proof.
 func TestChainOfThree(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, func(c *backend.Backend) {
 		c.Environments.List = append(c.Environments.List, policy.Environment{Name: "edge", From: "prod", Require: []string{policy.RequireSignature}})
 	})
 	r := w.proven(t, registrytest.Build{})

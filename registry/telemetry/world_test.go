@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -44,7 +45,7 @@ func setup(t *testing.T) *world {
 		return oci.Local(w.blobs, w.refs, name), nil
 	}, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](),
 		Environments:       registrytest.Chain(), Catalog: w.telemetry.Catalog(w.db), Records: w.telemetry.Records(w.db),
 		Listing: w.db, Intents: w.db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,

@@ -49,7 +49,7 @@ func deciding() []string {
 		"./registry", "./registry/access/...", "./registry/api", "./registry/artifact", "./registry/checkpoint", "./registry/config",
 		"./registry/environments", "./registry/evidence", "./registry/figure", "./registry/gate", "./registry/gc", "./registry/history",
 		"./registry/internal/catalog", "./registry/node", "./registry/oci", "./registry/policy", "./registry/readiness", "./registry/restriction",
-		"./registry/service", "./registry/storage", "./registry/trust",
+		"./registry/service/...", "./registry/storage", "./registry/trust",
 		"./signer", "./validators/...", "./pipeline/approver", "./pipeline/build", "./pipeline/cases", "./pipeline/confined",
 		"./pipeline/consistency", "./pipeline/diagnose", "./pipeline/divergence", "./pipeline/draft", "./pipeline/fitness", "./pipeline/goldenset", "./pipeline/ingest",
 		"./pipeline/plan", "./pipeline/pull", "./pipeline/run", "./pipeline/spec", "./pipeline/tradeoff", "./pipeline/tune", "./pipeline/verify",

@@ -39,6 +39,9 @@ func alsoTestedBy() map[string]string {
 		"registry/trust": "registry/policy",
 		"pipeline/build": "pipeline", "pipeline/diagnose": "pipeline", "pipeline/draft": "pipeline", "pipeline/goldenset": "pipeline",
 		"pipeline/ingest": "pipeline", "pipeline/run": "pipeline", "pipeline/tune": "pipeline", "pipeline/verify": "pipeline",
+		"registry/service/attachment": "registry/service", "registry/service/audit": "registry/service", "registry/service/backend": "registry/service",
+		"registry/service/documents": "registry/service", "registry/service/heads": "registry/service", "registry/service/lookup": "registry/service",
+		"registry/service/promotion": "registry/service", "registry/service/resolution": "registry/service", "registry/service/rollback": "registry/service",
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
@@ -44,7 +45,7 @@ func newHouse(t *testing.T) *house {
 	blobs := mem.NewBlobs()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, h.db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), TrustBundles: mem.NewTable[storage.TrustBundleDocument](),
 		ReadKey:        func(string) ([]byte, error) { return []byte("PEM"), nil },
 		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) { return trust.KeptCheckpoint{}, nil },

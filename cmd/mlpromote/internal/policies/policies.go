@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/history"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/resolution"
 )
 
 // Commands returns the commands that say what environments ask for and whom they trust.
@@ -33,7 +33,7 @@ func Documents() map[string][]reflect.Type {
 		"key identity":         {reflect.TypeFor[usedIdentity]()},
 		"key timestamps":       {reflect.TypeFor[usedTimestamps]()},
 		"key use":              {reflect.TypeFor[generatedKey]()},
-		"policy replay":        {reflect.TypeFor[[]service.Replayed]()},
+		"policy replay":        {reflect.TypeFor[[]resolution.Replayed]()},
 		"trust add":            {reflect.TypeFor[changedTrust]()},
 		"trust export":         {reflect.TypeFor[exportedSummary]()},
 		"trust list":           {reflect.TypeFor[listedTrust]()},

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/resolution"
 )
 
 func policyCommand(a *program.App) *cobra.Command {
@@ -92,7 +93,7 @@ func serviceBy(a *program.App, here *wiring.Local, files config.Files) (*service
 	return i.Service, nil
 }
 
-func replayText(heads []service.Replayed) string {
+func replayText(heads []resolution.Replayed) string {
 	rows := [][]string{{"ENVIRONMENT", "MODEL", "VERSION", "STANDING", "ADMISSION", "ENGINES LOST"}}
 	var reasons strings.Builder
 	for _, h := range heads {
@@ -112,7 +113,7 @@ func replayText(heads []service.Replayed) string {
 }
 
 // refusedHeads is the error of a replay that found heads which nodes would not get any more.
-func refusedHeads(heads []service.Replayed) error {
+func refusedHeads(heads []resolution.Replayed) error {
 	n := 0
 	for _, h := range heads {
 		if h.Refused() {

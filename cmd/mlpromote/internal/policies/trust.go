@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/resolution"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
@@ -147,7 +147,7 @@ func affected(ctx context.Context, a *program.App, c *policyfile.Change) (found 
 		return found, err
 	}
 	for _, now := range is {
-		i := slices.IndexFunc(was, func(h service.Replayed) bool {
+		i := slices.IndexFunc(was, func(h resolution.Replayed) bool {
 			return h.Head.Environment == now.Head.Environment && h.Head.Model == now.Head.Model
 		})
 		if i < 0 {
@@ -168,7 +168,7 @@ func affected(ctx context.Context, a *program.App, c *policyfile.Change) (found 
 }
 
 // more counts the bundles that a ignores and b does not.
-func more(a, b service.Replayed) int {
+func more(a, b resolution.Replayed) int {
 	n := 0
 	for _, i := range a.Admission.Ignored {
 		same := func(o evidence.Ignored) bool { return o.Bundle == i.Bundle }

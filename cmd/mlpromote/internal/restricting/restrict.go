@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/approver"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
@@ -238,9 +239,16 @@ type exportedRestrictions struct {
 	Digest      registry.Digest `json:"digest"`
 }
 
+// exportRestrictions writes the signed restriction list in force in an environment to a file.
 func exportRestrictions(ctx context.Context, a *program.App, i *wiring.Instance, environment, file string) error {
-	signed, err := i.ExportRestrictions(ctx, environment, file)
+	signed, err := i.Restrictions(ctx, environment)
 	if err != nil {
+		return err
+	}
+	if signed.Digest == "" {
+		return registry.Errorf(registry.CodeNotFound, "%s has no restriction list", environment)
+	}
+	if err := atomicfile.Write(file, signed.Bundle, 0o644); err != nil {
 		return err
 	}
 	return a.UI.Result(file, exportedRestrictions{file, environment, signed.List.Counter, signed.Digest})

@@ -25,6 +25,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/signer"
 )
@@ -132,7 +133,7 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	if l.Telemetry != nil { // which a service alone has
 		sign = signServed(keys)
 	}
-	svc, err := service.New(service.Config{
+	svc, err := service.New(backend.Backend{
 		Environments: own.Environments, Catalog: here.Catalog, Records: here.records, Listing: here.DB, Intents: here.DB,
 		Content: store, Mirror: store, Compare: compare, Inspect: parts.Inspect(store),
 		Verify: trust.Verify, Sign: sign, Manifests: here.DB, NodeTypes: l.localNodeTypes(here.DB), RestrictionBundles: here.DB.RestrictionBundles(),
