@@ -116,18 +116,18 @@ type field struct{ Name, Value string }
 // nodeChange is the engine that a node type gets before and after.
 type nodeChange struct{ Node, From, To string }
 
-// act shows a form. It changes nothing.
-func (s *site) act(r *http.Request) (answer, error) {
+// actPage shows a form. It changes nothing.
+func actPage(config *Config, r *http.Request) (answer, error) {
 	f, err := readForm(r, r.URL.Query().Get)
 	if err != nil {
 		return answer{}, err
 	}
-	return s.formPage(r.Context(), f)
+	return formPage(r.Context(), config, f)
 }
 
-// do does what a form says, and shows the model. If it is refused, the form is shown again with what was
+// submit does what a form says, and shows the model. If it is refused, the form is shown again with what was
 // typed, and with what is there now.
-func (s *site) do(r *http.Request) (answer, error) {
+func submit(config *Config, r *http.Request) (answer, error) {
 	f, err := postedForm(r)
 	if err != nil {
 		return answer{}, err
@@ -136,14 +136,14 @@ func (s *site) do(r *http.Request) (answer, error) {
 	if a.asks && !a.may && f.Reason == "" || len(f.Reason) > maxReason {
 		err = registry.Errorf(registry.CodeInvalid, "a reason of %d bytes: want 1 to %d; it stays in the history", len(f.Reason), maxReason)
 	} else {
-		err = a.do(r.Context(), s, f)
+		err = a.do(r.Context(), config, f)
 	}
 	if err == nil {
 		return answer{location: withQuery(modelURL(f.Model), "environment", f.Environment)}, nil
 	}
-	text, hints := s.explain(r, err)
+	text, hints := explain(config.Logger, r, err)
 	seen := f.Replaces
-	page, pageErr := s.formPage(r.Context(), f)
+	page, pageErr := formPage(r.Context(), config, f)
 	if pageErr != nil {
 		return answer{}, pageErr
 	}
@@ -158,8 +158,8 @@ func (s *site) do(r *http.Request) (answer, error) {
 }
 
 // formPage is a form with what follows from it.
-func (s *site) formPage(ctx context.Context, f form) (answer, error) {
-	environments, err := s.Registry.Environments(ctx)
+func formPage(ctx context.Context, config *Config, f form) (answer, error) {
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return answer{}, err
 	}
@@ -167,7 +167,7 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	head, err := s.head(ctx, f.Environment, f.Model)
+	head, err := readHead(ctx, config.Registry, f.Environment, f.Model)
 	if err != nil {
 		return answer{}, err
 	}
@@ -181,13 +181,13 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 		Reason: f.Reason, Asks: a.asks, May: a.may, Button: a.button, Max: maxReason,
 		Denied: a.denied(ctx, f),
 	}
-	if view.Now, err = s.cell(ctx, e, head); err != nil {
+	if view.Now, err = readCell(ctx, config, e, head); err != nil {
 		return answer{}, err
 	}
 	if f.Release != "" {
 		// The address of a form may come from anybody, so the page says in full which release it is about.
-		_, _, err := s.place(ctx, "", func(environment string) error {
-			r, err := s.Registry.Release(ctx, environment, f.Model, string(f.Release))
+		_, _, err := findPlace(ctx, config.Registry, "", func(environment string) error {
+			r, err := config.Registry.Release(ctx, environment, f.Model, string(f.Release))
 			if err == nil {
 				view.Release = &side{r.Tag(), releaseURL(f.Model, r.Digest, environment), environment, digestOf(r.Digest)}
 			}
@@ -198,7 +198,7 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 		}
 	}
 	if view.Denied == "" {
-		if view.Follows, view.Nodes, err = a.follows(ctx, s, &f); err != nil {
+		if view.Follows, view.Nodes, err = a.follows(ctx, config, &f); err != nil {
 			switch registry.CodeOf(err) {
 			case registry.CodeInternal, registry.CodeUnavailable:
 				return answer{}, err

@@ -13,8 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-// boardPage is how many models a board shows at once.
-const boardPage = 50
+// boardModels is how many models a board shows at once.
+const boardModels = 50
 
 // board is what each environment has of each model.
 type board struct {
@@ -45,13 +45,13 @@ type cell struct {
 	Refused     string // why nodes are not given what is there; empty: they are
 }
 
-func (s *site) board(r *http.Request) (answer, error) {
+func boardPage(config *Config, r *http.Request) (answer, error) {
 	after := r.URL.Query().Get("after")
-	environments, err := s.Registry.Environments(r.Context())
+	environments, err := config.Registry.Environments(r.Context())
 	if err != nil {
 		return answer{}, err
 	}
-	page, err := s.Registry.Models(r.Context(), "", after, boardPage)
+	page, err := config.Registry.Models(r.Context(), "", after, boardModels)
 	if err != nil {
 		return answer{}, err
 	}
@@ -60,7 +60,7 @@ func (s *site) board(r *http.Request) (answer, error) {
 		view.Environments = append(view.Environments, e.Name)
 	}
 	for _, m := range page.Items {
-		row, err := s.boardRow(r.Context(), environments, m)
+		row, err := readRow(r.Context(), config, environments, m)
 		if err != nil {
 			return answer{}, err
 		}
@@ -78,17 +78,17 @@ func (s *site) board(r *http.Request) (answer, error) {
 	}, nil
 }
 
-func (s *site) boardRow(ctx context.Context, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
+func readRow(ctx context.Context, config *Config, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
 	row := boardRow{Model: m.Name, URL: modelURL(m.Name)}
 	for _, e := range environments.List {
-		c, err := s.cell(ctx, e, headIn(m.Heads, e.Name))
+		c, err := readCell(ctx, config, e, headIn(m.Heads, e.Name))
 		if err != nil {
 			return row, err
 		}
 		row.Cells = append(row.Cells, c)
 	}
 	var err error
-	row.Next, err = s.waiting(ctx, environments, m)
+	row.Next, err = waitingDecisions(ctx, config, environments, m)
 	return row, err
 }
 
@@ -101,16 +101,16 @@ func headIn(heads []history.Head, environment string) history.Head {
 	return heads[i]
 }
 
-// waiting are the decisions about what an environment before has and the next one has not. Those that the
+// waitingDecisions are the decisions about what an environment before has and the next one has not. Those that the
 // reader may not see are left out.
-func (s *site) waiting(ctx context.Context, environments policy.Environments, m history.ModelHeads) ([]decision, error) {
+func waitingDecisions(ctx context.Context, config *Config, environments policy.Environments, m history.ModelHeads) ([]decision, error) {
 	var all []decision
 	for _, to := range environments.List {
 		from := headIn(m.Heads, to.From)
 		if !to.Protected() || from.Release == "" || from.Release == headIn(m.Heads, to.Name).Release {
 			continue
 		}
-		d, err := s.decision(ctx, api.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
+		d, err := askPolicy(ctx, config, api.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
 		switch {
 		case registry.HasCode(err, registry.CodeForbidden) || registry.HasCode(err, registry.CodeNotFound):
 		case err != nil:
@@ -122,10 +122,10 @@ func (s *site) waiting(ctx context.Context, environments policy.Environments, m 
 	return all, nil
 }
 
-// decision asks the policy, whose refusal is an answer too. So is content that was changed: it
+// askPolicy asks the policy, whose refusal is an answer too. So is content that was changed: it
 // concerns one model, and others are still shown.
-func (s *site) decision(ctx context.Context, r api.PromoteRequest) (decision, error) {
-	p, err := s.Preview.Preview(ctx, r)
+func askPolicy(ctx context.Context, config *Config, r api.PromoteRequest) (decision, error) {
+	p, err := config.Preview.Preview(ctx, r)
 	switch code := registry.CodeOf(err); {
 	case err == nil, code == registry.CodePolicy, code == registry.CodeTrust, code == registry.CodeDigest:
 	default:
@@ -134,30 +134,30 @@ func (s *site) decision(ctx context.Context, r api.PromoteRequest) (decision, er
 	if p.Environment == "" {
 		p.Environment, p.From, p.Model = r.To, r.From, r.Model
 	}
-	return s.decide(p, err), nil
+	return decisionOf(config.Now, p, err), nil
 }
 
-// cell describes a head.
-func (s *site) cell(ctx context.Context, e policy.Environment, h history.Head) (cell, error) {
+// readCell describes a head.
+func readCell(ctx context.Context, config *Config, e policy.Environment, h history.Head) (cell, error) {
 	c := cell{Environment: e.Name}
 	if h.Release == "" {
 		return c, nil
 	}
-	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), s.when(h.Since)
+	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), momentOf(config.Now, h.Since)
 	c.Hold, c.BreakGlass = registry.PlainText(h.Hold), registry.PlainText(h.BreakGlass)
 	c.URL = withQuery(modelURL(h.Model), "environment", e.Name)
 	var err error
-	if c.By, err = s.movedBy(ctx, e, h); err != nil || !e.Protected() {
+	if c.By, err = movedBy(ctx, config.Registry, e, h); err != nil || !e.Protected() {
 		return c, err
 	}
-	c.Refused, err = s.refused(ctx, h)
+	c.Refused, err = whyRefused(ctx, config.Preview, h)
 	return c, err
 }
 
-// refused says why nodes are not given engines of a head any more; empty: they are. A head that cannot be read
+// whyRefused says why nodes are not given engines of a head any more; empty: they are. A head that cannot be read
 // concerns one model, and others are still shown.
-func (s *site) refused(ctx context.Context, h history.Head) (string, error) {
-	engines, err := s.Preview.Standing(ctx, h.Environment, h.Model)
+func whyRefused(ctx context.Context, preview api.Previewer, h history.Head) (string, error) {
+	engines, err := preview.Standing(ctx, h.Environment, h.Model)
 	if err != nil {
 		switch registry.CodeOf(err) {
 		case registry.CodePolicy, registry.CodeTrust, registry.CodeDigest:
@@ -175,14 +175,14 @@ func (s *site) refused(ctx context.Context, h history.Head) (string, error) {
 }
 
 // movedBy is who made a release the head.
-func (s *site) movedBy(ctx context.Context, e policy.Environment, h history.Head) (string, error) {
+func movedBy(ctx context.Context, reg api.Interface, e policy.Environment, h history.Head) (string, error) {
 	kinds := []history.EventKind{history.EventPublish}
 	if e.Protected() {
 		kinds = []history.EventKind{history.EventPromote, history.EventRollback}
 	}
 	var newest history.Event
 	for _, kind := range kinds {
-		events, err := s.Registry.History(ctx, history.HistoryQuery{
+		events, err := reg.History(ctx, history.HistoryQuery{
 			Environment: e.Name, Model: h.Model, Kind: kind, Descending: true, Limit: 1})
 		if err != nil {
 			return "", err

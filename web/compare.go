@@ -71,7 +71,7 @@ func compareURL(model string, a, b registry.Digest) string {
 	return withQuery(modelURL(model)+separator+"compare", "a", string(a), "b", string(b))
 }
 
-func (s *site) comparePage(r *http.Request, model string) (answer, error) {
+func comparePage(config *Config, r *http.Request, model string) (answer, error) {
 	query := r.URL.Query()
 	var sides [2]read
 	for i, name := range []string{"a", "b"} {
@@ -80,8 +80,8 @@ func (s *site) comparePage(r *http.Request, model string) (answer, error) {
 			return answer{}, registry.Errorf(registry.CodeInvalid,
 				"%s=%.80q: want the digest of a release; the page of the model links to comparisons", name, d)
 		}
-		_, _, err := s.place(r.Context(), "", func(environment string) (err error) {
-			sides[i], err = s.readRelease(r.Context(), environment, model, string(d))
+		_, _, err := findPlace(r.Context(), config.Registry, "", func(environment string) (err error) {
+			sides[i], err = readRelease(r.Context(), config.Registry, environment, model, string(d))
 			return err
 		})
 		if err != nil {
@@ -89,7 +89,7 @@ func (s *site) comparePage(r *http.Request, model string) (answer, error) {
 		}
 	}
 	a, b := sides[0], sides[1]
-	found, err := api.CompareSides(r.Context(), s.Compare, a.side(), b.side())
+	found, err := api.CompareSides(r.Context(), config.Compare, a.side(), b.side())
 	if err != nil {
 		return answer{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -53,12 +54,12 @@ const (
 	maxShifts = 20
 )
 
-// cases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
-func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engine, files []artifact.File) error {
-	if s.Content == nil || len(view.Worst) == 0 && view.figures == nil {
+// addCases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
+func addCases(config *Config, r *http.Request, view *engineView, in read, e artifact.Engine, files []artifact.File) error {
+	if config.Content == nil || len(view.Worst) == 0 && view.figures == nil {
 		return nil
 	}
-	environments, err := s.Registry.Environments(r.Context())
+	environments, err := config.Registry.Environments(r.Context())
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engi
 	if first.External() { // its content is not here
 		return nil
 	}
-	err = s.Authorize(r.Context(), storage.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
+	err = config.Authorize(r.Context(), storage.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
 	if registry.HasCode(err, registry.CodeForbidden) {
 		view.NoSources = "You may not read the sources of this model, so the inputs of cases are not shown."
 		return nil
@@ -75,26 +76,26 @@ func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engi
 		return err
 	}
 	at := CaseAt{Sources: registry.SourcesRepository(first.Name, in.Model), Digest: e.Sources, Files: files}
-	if err := s.inputs(r.Context(), view, at); err != nil {
-		return s.withoutSources(r, view, err)
+	if err := addInputs(r.Context(), config, view, at); err != nil {
+		return withoutSources(config.Logger, r, view, err)
 	}
-	return s.withoutSources(r, view, s.shifts(r.Context(), view, in, at))
+	return withoutSources(config.Logger, r, view, addShifts(r.Context(), config, view, in, at))
 }
 
 // withoutSources is the page of an engine whose sources cannot be read: they may have been collected since.
-func (s *site) withoutSources(r *http.Request, view *engineView, err error) error {
+func withoutSources(logger *slog.Logger, r *http.Request, view *engineView, err error) error {
 	if err == nil {
 		return nil
 	}
 	if registry.HasCode(err, registry.CodeUnavailable) && r.Context().Err() != nil {
 		return err
 	}
-	view.NoSources, _ = s.explain(r, err)
+	view.NoSources, _ = explain(logger, r, err)
 	view.NoSources = "The cases cannot be read: " + view.NoSources
 	return nil
 }
 
-func (s *site) inputs(ctx context.Context, view *engineView, at CaseAt) error {
+func addInputs(ctx context.Context, config *Config, view *engineView, at CaseAt) error {
 	left := maxPictures
 	shown := make(map[int]string) // by case, the output beside which its inputs are
 	for i := range view.Worst {
@@ -104,7 +105,7 @@ func (s *site) inputs(ctx context.Context, view *engineView, at CaseAt) error {
 			continue
 		}
 		shown[at.Case] = view.Worst[i].Output
-		inputs, err := s.Content.Inputs(ctx, at)
+		inputs, err := config.Content.Inputs(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -155,16 +156,16 @@ func takenOf(c validators.ClassShift) (all []taken, rest int) {
 	return all, rest
 }
 
-// shifts adds the classes whose answers shifted, by the per-case figures of the report.
-func (s *site) shifts(ctx context.Context, view *engineView, in read, at CaseAt) error {
+// addShifts adds the classes whose answers shifted, by the per-case figures of the report.
+func addShifts(ctx context.Context, config *Config, view *engineView, in read, at CaseAt) error {
 	if view.figures == nil {
 		return nil
 	}
-	labels, err := s.Content.Labels(ctx, at.Sources, at.Digest)
+	labels, err := config.Content.Labels(ctx, at.Sources, at.Digest)
 	if err != nil || labels == nil {
 		return err
 	}
-	bundle, err := s.Registry.Bundle(ctx, in.environment, in.Model, view.figures.bundle)
+	bundle, err := config.Registry.Bundle(ctx, in.environment, in.Model, view.figures.bundle)
 	if err != nil || len(bundle.Figures) == 0 {
 		return err
 	}

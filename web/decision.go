@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // The classes of states. Each state also has a word and a sign, so that its colour says nothing alone.
@@ -73,12 +74,12 @@ type ignored struct {
 	Reason string
 }
 
-// decide describes a decision. refused is the error with which a promotion would end; nil if it would be done.
-func (s *site) decide(p api.Promotion, refused error) decision {
+// decisionOf describes a decision. refused is the error with which a promotion would end; nil if it would be done.
+func decisionOf(now storage.Clock, p api.Promotion, refused error) decision {
 	d := p.Decision
 	view := decision{
 		Version: p.Version, From: p.From, To: p.Environment, URL: promotionURL(p.Environment, p.Model),
-		Total: len(d.Requirements), Hold: registry.PlainText(p.Hold), Until: s.when(d.Until),
+		Total: len(d.Requirements), Hold: registry.PlainText(p.Hold), Until: momentOf(now, d.Until),
 	}
 	for _, r := range d.Requirements {
 		view.add(r)
@@ -98,7 +99,7 @@ func (s *site) decide(p api.Promotion, refused error) decision {
 		}
 	}
 	view.Groups, view.Blocked = append(unmet, rest...), unmet
-	view.State = s.verdict(view, d, p, refused)
+	view.State = verdictOf(view, d, p, refused)
 	if refused != nil && d.Allowed() {
 		text, _ := registry.TextForClients(refused)
 		view.Refusal = registry.PlainText(strings.ReplaceAll(text, "\n", "; "))
@@ -106,8 +107,8 @@ func (s *site) decide(p api.Promotion, refused error) decision {
 	return view
 }
 
-// verdict is the decision in a word.
-func (s *site) verdict(view decision, d policy.Decision, p api.Promotion, refused error) state {
+// verdictOf is the decision in a word.
+func verdictOf(view decision, d policy.Decision, p api.Promotion, refused error) state {
 	switch {
 	case slices.ContainsFunc(d.Unmet(), policy.Requirement.Objects):
 		return stateOf(classBad, "refused")

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/web/chart"
 )
@@ -189,11 +191,11 @@ func marginOf(c evidence.Check, metric string) margin {
 	return m
 }
 
-func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (answer, error) {
+func enginePage(config *Config, r *http.Request, model string, d registry.Digest) (answer, error) {
 	var in read
 	ctx, query := r.Context(), r.URL.Query()
-	_, environment, err := s.place(ctx, query.Get("environment"), func(name string) (err error) {
-		in, err = s.releaseOf(r, name, model, d)
+	_, environment, err := findPlace(ctx, config.Registry, query.Get("environment"), func(name string) (err error) {
+		in, err = releaseOf(config.Registry, r, name, model, d)
 		return err
 	})
 	if err != nil {
@@ -205,16 +207,16 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Derivation: derivation(in, e),
 	}
 	var files []artifact.File
-	if s.Content != nil {
-		if files, err = s.Content.Files(ctx, registry.Repository(environment, model), d); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	if config.Content != nil {
+		if files, err = config.Content.Files(ctx, registry.Repository(environment, model), d); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 			return answer{}, err
 		}
 	}
-	view.Commands, view.Provenance = s.snippets(r, in, e, files), s.provenance(in, e, files)
+	view.Commands, view.Provenance = snippets(config, r, in, e, files), provenanceTree(config.Now, in, e, files)
 	for _, i := range in.ignored.Ignored {
 		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), i.Reason})
 	}
-	for _, c := range s.evidence(in) {
+	for _, c := range evidenceRows(config.Now, in) {
 		if c.Subject == e.Label() {
 			c.Subject = "" // that of the page
 			view.Evidence = append(view.Evidence, c)
@@ -224,11 +226,11 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 		view.Quarantined = append(view.Quarantined, quarantine{e.Label(), registry.PlainText(c.Reason()), signer(c)})
 	}
 	if p, bundle := newestClaim[evidence.ParityReport](in.counted, d, evidence.PredicateParity); p != nil {
-		view.parity(p, s)
+		view.parity(p, config.Now)
 		if p.CaseFigures != nil && len(p.CaseFigures.Digest) > 0 && p.Accuracy != nil {
 			view.figures = &namedFigures{bundle, p.CaseFigures}
 		}
-		if err := s.cases(r, &view, in, e, files); err != nil {
+		if err := addCases(config, r, &view, in, e, files); err != nil {
 			return answer{}, err
 		}
 	}
@@ -242,8 +244,8 @@ func (s *site) enginePage(r *http.Request, model string, d registry.Digest) (ans
 }
 
 // releaseOf finds a release of an environment with an engine: the head, else the first by tag.
-func (s *site) releaseOf(r *http.Request, environment, model string, d registry.Digest) (read, error) {
-	in, err := s.readRelease(r.Context(), environment, model, "")
+func releaseOf(reg api.Interface, r *http.Request, environment, model string, d registry.Digest) (read, error) {
+	in, err := readRelease(r.Context(), reg, environment, model, "")
 	if err == nil {
 		if _, ok := in.Engine(d); ok {
 			return in, nil
@@ -252,17 +254,17 @@ func (s *site) releaseOf(r *http.Request, environment, model string, d registry.
 		return in, err
 	}
 	for after := ""; ; {
-		page, err := s.Registry.Releases(r.Context(), environment, model, after, releasesPage)
+		page, err := reg.Releases(r.Context(), environment, model, after, releasesPage)
 		if err != nil {
 			return in, err
 		}
 		for _, t := range page.Items {
-			release, err := s.Registry.Release(r.Context(), environment, model, string(t.Release))
+			release, err := reg.Release(r.Context(), environment, model, string(t.Release))
 			if err != nil {
 				return in, err
 			}
 			if _, ok := release.Engine(d); ok {
-				return s.readRelease(r.Context(), environment, model, string(t.Release))
+				return readRelease(r.Context(), reg, environment, model, string(t.Release))
 			}
 		}
 		if after = page.Next; after == "" || after > "" && len(page.Items) == 0 {
@@ -272,7 +274,7 @@ func (s *site) releaseOf(r *http.Request, environment, model string, d registry.
 }
 
 // parity adds what a parity report says.
-func (view *engineView) parity(p *evidence.ParityReport, s *site) {
+func (view *engineView) parity(p *evidence.ParityReport, now storage.Clock) {
 	view.Checks = margins(p)
 	for _, reason := range p.Reasons {
 		view.Reasons = append(view.Reasons, registry.PlainText(reason.Message))
@@ -281,7 +283,7 @@ func (view *engineView) parity(p *evidence.ParityReport, s *site) {
 		{Name: "Cases", Text: fmt.Sprintf("%d of %d, %s", p.Cases.Ran, p.Cases.Count, registry.PlainText(p.Cases.Origin))},
 		{Name: "Machine", Text: registry.PlainText(p.Node.Kind())},
 		{Name: "Runtime", Text: registry.PlainText(p.Runtime.Name + " " + p.Runtime.Version)},
-		{Name: "Finished", Text: s.when(p.FinishedOn).Absolute},
+		{Name: "Finished", Text: momentOf(now, p.FinishedOn).Absolute},
 	}
 	if p.Confidence > 0 {
 		view.Ran = append(view.Ran, fact{Name: "Confidence", Text: validators.ShareText(float64(p.Confidence))})

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
@@ -33,19 +34,19 @@ type event struct {
 	Hash        digest
 }
 
-// recent lists what happened to a model, newest first, as up to limit entries. Evidence that was attached to one
+// recentEvents lists what happened to a model, newest first, as up to limit entries. Evidence that was attached to one
 // release within a minute is one entry.
-func (s *site) recent(ctx context.Context, model string, limit int) ([]event, error) {
-	all, err := s.Registry.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
+func recentEvents(ctx context.Context, config *Config, model string, limit int) ([]event, error) {
+	all, err := config.Registry.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
 	if err != nil {
 		return nil, err
 	}
 	var out []event
 	for len(all) > 0 && len(out) < limit {
 		n := groupLength(all)
-		view := s.event(all[0])
+		view := describeEvent(config.Now, all[0])
 		if n > 1 {
-			view = s.fold(all[:n])
+			view = foldEvents(config.Now, all[:n])
 		}
 		out, all = append(out, view), all[n:]
 	}
@@ -75,8 +76,8 @@ func groupLength(all []history.Event) int {
 	return n
 }
 
-// fold describes several events of [alike], newest first, by the newest and the kinds of evidence.
-func (s *site) fold(all []history.Event) event {
+// foldEvents describes events that one entry stands for, newest first, by the newest and the kinds of evidence.
+func foldEvents(now storage.Clock, all []history.Event) event {
 	counts := make(map[string]int)
 	for _, e := range all {
 		counts[evidenceName(e.PredicateType)]++
@@ -85,16 +86,16 @@ func (s *site) fold(all []history.Event) event {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		kinds = append(kinds, fmt.Sprintf("%d × %s", counts[name], name))
 	}
-	view := s.event(all[0])
+	view := describeEvent(now, all[0])
 	view.Text = registry.PlainText(fmt.Sprintf("%d statements were attached in %s: %s", len(all), all[0].Environment, strings.Join(kinds, ", ")))
 	view.First = all[len(all)-1].Seq
 	return view
 }
 
-func (s *site) event(e history.Event) event {
+func describeEvent(now storage.Clock, e history.Event) event {
 	class, text := describe(e)
 	view := event{
-		Seq: e.Seq, Time: s.when(e.Time), Kind: string(e.Kind), State: stateOf(class, string(e.Kind)), Text: registry.PlainText(text),
+		Seq: e.Seq, Time: momentOf(now, e.Time), Kind: string(e.Kind), State: stateOf(class, string(e.Kind)), Text: registry.PlainText(text),
 		Environment: registry.PlainText(e.Environment), Model: registry.PlainText(e.Model), Version: registry.PlainText(e.Version),
 		By: registry.PlainText(cmp.Or(nameOf(e.Principal), "local user")), Reason: registry.PlainText(e.Reason), Hash: digestOf(e.Hash),
 	}

@@ -29,13 +29,13 @@ type entry struct {
 	Current bool
 }
 
-func (s *site) frame(r *http.Request, a answer) frame {
+func frameOf(config *Config, r *http.Request, a answer) frame {
 	f := frame{Title: a.title, API: a.api, Live: a.live, Body: a.body, Query: r.URL.Query().Get("q")}
 	if len(f.Query) > maxValue {
 		f.Query = ""
 	}
 	pages := []link{{"Models", "/"}, {"Nodes", "/nodes"}, {"History", "/history"}}
-	if s.Operations != nil {
+	if config.Operations != nil {
 		pages = append(pages, link{"Operations", "/operations"})
 	}
 	for _, l := range pages {
@@ -43,10 +43,10 @@ func (s *site) frame(r *http.Request, a answer) frame {
 	}
 	if p, ok := storage.PrincipalOf(r.Context()); ok {
 		f.Who = registry.PlainText(nameOf(p.Name))
-		if s.SignIn != nil {
+		if config.SignIn != nil {
 			f.Account = SignInPath
 		}
-	} else if to := s.signInURL(r); to != "" && r.URL.Path != SignInPath {
+	} else if to := signInURL(config.SignIn, r); to != "" && r.URL.Path != SignInPath {
 		f.SignIn = &link{"Sign in", to}
 	}
 	return f

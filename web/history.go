@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 )
 
-// historyPage is how many events a page shows.
-const historyPage = 50
+// historyEvents is how many events a page shows.
+const historyEvents = 50
 
 // historyView is the page of the history, newest first.
 type historyView struct {
@@ -30,9 +30,9 @@ type historyView struct {
 	Whole        string // address that checks the whole history
 }
 
-func (s *site) history(r *http.Request) (answer, error) {
+func historyPage(config *Config, r *http.Request) (answer, error) {
 	ctx, query := r.Context(), r.URL.Query()
-	environments, err := s.Registry.Environments(ctx)
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return answer{}, err
 	}
@@ -40,7 +40,7 @@ func (s *site) history(r *http.Request) (answer, error) {
 	view.Signer, view.Principal, view.By = query.Get("signer"), query.Get("principal"), registry.PlainText(nameOf(query.Get("principal")))
 	q := history.HistoryQuery{
 		Environment: view.Environment, Model: view.Model, Kind: history.EventKind(view.Kind), Signer: view.Signer, Principal: view.Principal,
-		Descending: true, Limit: historyPage,
+		Descending: true, Limit: historyEvents,
 	}
 	if text := query.Get("before"); text != "" {
 		if q.Before, err = strconv.ParseInt(text, 10, 64); err != nil || q.Before < 1 {
@@ -61,19 +61,19 @@ func (s *site) history(r *http.Request) (answer, error) {
 	for _, k := range history.EventKinds() {
 		view.Kinds = append(view.Kinds, string(k))
 	}
-	events, err := s.Registry.History(ctx, q)
+	events, err := config.Registry.History(ctx, q)
 	if err != nil {
 		return answer{}, err
 	}
 	for _, e := range events {
-		view.Events = append(view.Events, s.event(e))
+		view.Events = append(view.Events, describeEvent(config.Now, e))
 	}
 	view.Chain, view.ChainText = chainState(events)
 	filter := []string{"environment", view.Environment, "kind", view.Kind, "model", view.Model, "signer", view.Signer, "principal", view.Principal}
 	if q.Before != 0 {
 		view.First = withQuery("/history", filter...)
 	}
-	if len(events) == historyPage {
+	if len(events) == historyEvents {
 		view.Older = withQuery("/history", append(filter, "before", strconv.FormatInt(events[len(events)-1].Seq, 10))...)
 	}
 	view.Export, view.Whole = withQuery(apiPath+"/history", append(filter, "order", "desc", "limit", "1000")...), apiPath+"/history/verification"

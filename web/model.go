@@ -50,31 +50,31 @@ type tagged struct {
 	Beside string // page that compares it with the head; empty for the head
 }
 
-// model serves everything below a model's address.
-func (s *site) model(r *http.Request) (answer, error) {
+// modelPages serves everything below a model's address.
+func modelPages(config *Config, r *http.Request) (answer, error) {
 	path := r.PathValue("path")
 	name, rest, _ := strings.Cut(path, separator)
 	kind, value, _ := strings.Cut(rest, "/")
 	switch {
 	case rest == "" && !strings.HasSuffix(path, separator):
-		return s.modelPage(r, name)
+		return modelPage(config, r, name)
 	case rest == "compare":
-		return s.comparePage(r, name)
+		return comparePage(config, r, name)
 	case kind == "releases" && registry.Digest(value).Validate() == nil:
-		return s.releasePage(r, name, registry.Digest(value))
+		return releasePage(config, r, name, registry.Digest(value))
 	case kind == "engines" && registry.Digest(value).Validate() == nil:
-		return s.enginePage(r, name, registry.Digest(value))
+		return enginePage(config, r, name, registry.Digest(value))
 	}
 	return answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
 }
 
-func (s *site) modelPage(r *http.Request, name string) (answer, error) {
+func modelPage(config *Config, r *http.Request, name string) (answer, error) {
 	ctx, query := r.Context(), r.URL.Query()
-	environments, err := s.Registry.Environments(ctx)
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return answer{}, err
 	}
-	heads, err := s.Registry.Heads(ctx, "", name)
+	heads, err := config.Registry.Heads(ctx, "", name)
 	if err != nil {
 		return answer{}, err
 	}
@@ -87,31 +87,31 @@ func (s *site) modelPage(r *http.Request, name string) (answer, error) {
 		}
 	}
 	view := modelView{Model: name, Chosen: chosenHead(environments, heads, query.Get("environment"))}
-	if view.Chain, err = s.chain(ctx, environments, history.ModelHeads{Name: name, Heads: heads}); err != nil {
+	if view.Chain, err = chainOf(ctx, config, environments, history.ModelHeads{Name: name, Heads: heads}); err != nil {
 		return answer{}, err
 	}
 	for i := range view.Chain {
 		view.Chain[i].Chosen = view.Chain[i].Environment == view.Chosen
 	}
 	if h := headIn(heads, view.Chosen); h.Release != "" {
-		if view.Release, err = s.summary(ctx, environments, view.Chosen, name, h.Release); err != nil {
+		if view.Release, err = readSummary(ctx, config.Registry, environments, view.Chosen, name, h.Release); err != nil {
 			return answer{}, err
 		}
 		view.Release.Engines = enginesBy(query, view.Release.Engines.Rows)
 	}
 	view.Offers = headOffers(ctx, environments, headIn(heads, view.Chosen))
-	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
+	if err := listReleases(ctx, config.Registry, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
 		return answer{}, err
 	}
 	if view.Chosen != "" {
-		if view.Reports, err = s.reports(ctx, view.Chosen, name); err != nil {
+		if view.Reports, err = readReports(ctx, config, view.Chosen, name); err != nil {
 			return answer{}, err
 		}
 	}
-	if view.Periods, err = s.timeline(ctx, environments, heads, name); err != nil {
+	if view.Periods, err = timelineOf(ctx, config, environments, heads, name); err != nil {
 		return answer{}, err
 	}
-	if view.Events, err = s.recent(ctx, name, eventsShown); err != nil {
+	if view.Events, err = recentEvents(ctx, config, name, eventsShown); err != nil {
 		return answer{}, err
 	}
 	return answer{
@@ -153,9 +153,9 @@ func chosenHead(environments policy.Environments, heads []history.Head, asked st
 	return chosen
 }
 
-// chain describes each environment, and the promotions that would change something.
-func (s *site) chain(ctx context.Context, environments policy.Environments, m history.ModelHeads) ([]step, error) {
-	row, err := s.boardRow(ctx, environments, m)
+// chainOf describes each environment, and the promotions that would change something.
+func chainOf(ctx context.Context, config *Config, environments policy.Environments, m history.ModelHeads) ([]step, error) {
+	row, err := readRow(ctx, config, environments, m)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *site) chain(ctx context.Context, environments policy.Environments, m hi
 		for _, d := range row.Next {
 			if d.To == e.Name {
 				st.Pending = &d
-				st.Changes, st.Compared, err = s.changes(ctx, headIn(m.Heads, e.From), headIn(m.Heads, e.Name))
+				st.Changes, st.Compared, err = releaseChanges(ctx, config.Registry, headIn(m.Heads, e.From), headIn(m.Heads, e.Name))
 			}
 		}
 		if err != nil {
@@ -177,11 +177,11 @@ func (s *site) chain(ctx context.Context, environments policy.Environments, m hi
 }
 
 // listReleases adds a page of the releases of the chosen environment.
-func (s *site) listReleases(ctx context.Context, view *modelView, head history.Head, after string) error {
+func listReleases(ctx context.Context, reg api.Interface, view *modelView, head history.Head, after string) error {
 	if view.Chosen == "" {
 		return nil
 	}
-	page, err := s.Registry.Releases(ctx, view.Chosen, view.Model, after, releasesPage)
+	page, err := reg.Releases(ctx, view.Chosen, view.Model, after, releasesPage)
 	if registry.HasCode(err, registry.CodeForbidden) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -105,25 +106,25 @@ func orderOf(standing storage.NodeStanding) int {
 	return nodesWithOther
 }
 
-// reports reads what nodes of an environment say; an empty model means all. Nil where the service shows none.
-func (s *site) reports(ctx context.Context, environment, model string) (*reportsView, error) {
-	if s.Nodes == nil {
+// readReports reads what nodes of an environment say; an empty model means all. Nil where the service shows none.
+func readReports(ctx context.Context, config *Config, environment, model string) (*reportsView, error) {
+	if config.Nodes == nil {
 		return nil, nil
 	}
 	view := &reportsView{
 		Environment: environment, Model: model, API: withQuery(apiPath+"/node-reports", "environment", environment, "model", model),
 		Silent: withQuery(apiPath+"/node-reports", "environment", environment, "model", model, "silent", "true"), types: make(map[string]int),
 	}
-	if s.Nodes.Life <= 0 {
+	if config.Nodes.Life <= 0 {
 		return view, nil
 	}
-	view.Life = shortDuration(s.Nodes.Life)
-	heads, err := s.Registry.Heads(ctx, environment, model)
+	view.Life = shortDuration(config.Nodes.Life)
+	heads, err := config.Registry.Heads(ctx, environment, model)
 	if err != nil {
 		return view.without(err)
 	}
 	groups := make(map[sameReports]*reported)
-	for _, list := range []lister{s.Nodes.From.NodeReports, s.Nodes.From.SilentNodes} {
+	for _, list := range []lister{config.Nodes.From.NodeReports, config.Nodes.From.SilentNodes} {
 		all, cut, err := allReports(ctx, list, environment, model)
 		if err != nil {
 			return view.without(err)
@@ -132,7 +133,7 @@ func (s *site) reports(ctx context.Context, environment, model string) (*reports
 			view.Cut = maxReports
 		}
 		for _, r := range all {
-			if g := s.group(groups, r, headOf(heads, r)); g.order != nodesSilent {
+			if g := addReport(config.Now, groups, r, headOf(heads, r)); g.order != nodesSilent {
 				view.types[r.NodeType]++
 			}
 		}
@@ -140,7 +141,7 @@ func (s *site) reports(ctx context.Context, environment, model string) (*reports
 	for _, g := range groups {
 		view.Groups = append(view.Groups, *g)
 	}
-	return view, s.judge(ctx, view)
+	return view, judgeReports(ctx, config.Registry, view)
 }
 
 // without is the view of a reader who may see no reports.
@@ -179,9 +180,9 @@ func headOf(heads []history.Head, r storage.NodeReport) registry.Digest {
 	return heads[i].Release
 }
 
-// group adds a report to those of nodes that have the same and stand the same.
-func (s *site) group(groups map[sameReports]*reported, r storage.NodeReport, head registry.Digest) *reported {
-	standing := r.Standing(head, s.Now())
+// addReport adds a report to those of nodes that have the same and stand the same.
+func addReport(now storage.Clock, groups map[sameReports]*reported, r storage.NodeReport, head registry.Digest) *reported {
+	standing := r.Standing(head, now())
 	key := sameReports{r.Model, r.Release, r.Engine, standing}
 	g, ok := groups[key]
 	if !ok {
@@ -194,14 +195,14 @@ func (s *site) group(groups map[sameReports]*reported, r storage.NodeReport, hea
 	}
 	g.Count++
 	if r.ReportedOn.After(g.newest) {
-		g.newest, g.Last = r.ReportedOn, s.when(r.ReportedOn)
+		g.newest, g.Last = r.ReportedOn, momentOf(now, r.ReportedOn)
 	}
 	if len(g.Nodes) == nodesNamed {
 		g.Rest++
 		return g
 	}
 	g.Nodes = append(g.Nodes, reportingNode{
-		registry.PlainText(r.Node), registry.PlainText(r.NodeType), registry.PlainText(nameOf(r.Reporter)), s.when(r.ReportedOn),
+		registry.PlainText(r.Node), registry.PlainText(r.NodeType), registry.PlainText(nameOf(r.Reporter)), momentOf(now, r.ReportedOn),
 	})
 	return g
 }
@@ -209,8 +210,8 @@ func (s *site) group(groups map[sameReports]*reported, r storage.NodeReport, hea
 // stand gives a group its state.
 func (g *reported) stand(order int) { g.order, g.State = order, nodeStates()[order] }
 
-// judge says which groups have what is in quarantine, and puts the groups in order.
-func (s *site) judge(ctx context.Context, view *reportsView) error {
+// judgeReports says which groups have what is in quarantine, and puts the groups in order.
+func judgeReports(ctx context.Context, reg api.Interface, view *reportsView) error {
 	slices.SortFunc(view.Groups, func(a, b reported) int { return cmp.Compare(b.newest.UnixNano(), a.newest.UnixNano()) })
 	releases := make(map[registry.Digest]read)
 	for i := range view.Groups {
@@ -222,7 +223,7 @@ func (s *site) judge(ctx context.Context, view *reportsView) error {
 		}
 		if !known {
 			var err error
-			in, err = s.readRelease(ctx, g.first.Environment, g.first.Model, string(g.first.Release))
+			in, err = readRelease(ctx, reg, g.first.Environment, g.first.Model, string(g.first.Release))
 			if err != nil && !registry.HasCode(err, registry.CodeNotFound) && !registry.HasCode(err, registry.CodeForbidden) {
 				return err
 			}

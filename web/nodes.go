@@ -43,16 +43,16 @@ type nodeRow struct {
 	Reports  string // how many nodes of it say what they have; empty where that is not shown
 }
 
-func (s *site) nodes(r *http.Request) (answer, error) {
-	view, err := s.nodesView(r, r.URL.Query().Get)
+func nodesPage(config *Config, r *http.Request) (answer, error) {
+	view, err := readNodes(config, r, r.URL.Query().Get)
 	if err != nil {
 		return answer{}, err
 	}
-	return s.nodesAnswer(view), nil
+	return nodesAnswer(view), nil
 }
 
-// resolve answers the form of the page: which engine a pasted node gets. It changes nothing.
-func (s *site) resolve(r *http.Request) (answer, error) {
+// resolvePasted answers the form of the page: which engine a pasted node gets. It changes nothing.
+func resolvePasted(config *Config, r *http.Request) (answer, error) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxNode)
 	if err := r.ParseForm(); err != nil {
 		return answer{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxNode)
@@ -62,24 +62,24 @@ func (s *site) resolve(r *http.Request) (answer, error) {
 			return answer{}, registry.Errorf(registry.CodeInvalid, "%s: want at most %d bytes", name, maxValue)
 		}
 	}
-	view, err := s.nodesView(r, r.PostForm.Get)
+	view, err := readNodes(config, r, r.PostForm.Get)
 	if err != nil {
 		return answer{}, err
 	}
 	view.Pasted = r.PostForm.Get("node")
-	if err := s.answerForm(r.Context(), &view); err != nil {
+	if err := answerForm(r.Context(), config, &view); err != nil {
 		return answer{}, err
 	}
-	return s.nodesAnswer(view), nil
+	return nodesAnswer(view), nil
 }
 
-func (s *site) nodesAnswer(view nodesView) answer {
+func nodesAnswer(view nodesView) answer {
 	return answer{template: "nodes", title: "Nodes", nav: "Nodes", body: view, api: apiPath + "/node-types"}
 }
 
 // answerForm resolves for the document of the form. What the reader wrote wrongly is said beside it.
-func (s *site) answerForm(ctx context.Context, view *nodesView) error {
-	node, err := s.ReadNode("node", []byte(view.Pasted))
+func answerForm(ctx context.Context, config *Config, view *nodesView) error {
+	node, err := config.ReadNode("node", []byte(view.Pasted))
 	if err != nil {
 		view.Fault = registry.PlainText(err.Error())
 		return nil
@@ -87,24 +87,24 @@ func (s *site) answerForm(ctx context.Context, view *nodesView) error {
 	view.Machine = machine(node)
 	q := api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: node}
 	if view.Runtime != "" {
-		runtime, err := s.Runtimes.Get(ctx, view.Runtime)
+		runtime, err := config.Runtimes.Get(ctx, view.Runtime)
 		if err != nil {
 			view.Fault = registry.PlainText(err.Error())
 			return nil
 		}
 		q.Runtime = &runtime
 	}
-	f, err := s.find(ctx, q)
+	f, err := findEngine(ctx, config.Registry, q)
 	view.Answer = &f
 	return err
 }
 
-func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView, error) {
+func readNodes(config *Config, r *http.Request, value func(string) string) (nodesView, error) {
 	ctx := r.Context()
-	if err := s.Authorize(ctx, storage.PermissionRead, "", ""); err != nil {
+	if err := config.Authorize(ctx, storage.PermissionRead, "", ""); err != nil {
 		return nodesView{}, err
 	}
-	environments, err := s.Registry.Environments(ctx)
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return nodesView{}, err
 	}
@@ -118,7 +118,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		return view, err
 	}
 	after := value("after")
-	nodes, err := s.NodeTypes.List(ctx, after, nodesShown+1)
+	nodes, err := config.NodeTypes.List(ctx, after, nodesShown+1)
 	if err != nil {
 		return view, err
 	}
@@ -126,7 +126,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		nodes = nodes[:nodesShown]
 		view.Next = withQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
 	}
-	runtimes, err := s.Runtimes.List(ctx, "", storage.DefaultPage)
+	runtimes, err := config.Runtimes.List(ctx, "", storage.DefaultPage)
 	if err != nil {
 		return view, err
 	}
@@ -137,7 +137,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 	for _, n := range nodes {
 		row := nodeRow{Name: registry.PlainText(n.Name), Machine: machine(n.Document), Software: software(n.Document.Runtimes)}
 		if view.Covered {
-			f, err := s.find(ctx, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
+			f, err := findEngine(ctx, config.Registry, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
 			if err != nil {
 				return view, err
 			}
@@ -145,7 +145,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		}
 		view.Nodes = append(view.Nodes, row)
 	}
-	view.Reports, err = s.reports(ctx, view.Environment, view.Model)
+	view.Reports, err = readReports(ctx, config, view.Environment, view.Model)
 	view.countReports()
 	return view, err
 }

@@ -68,20 +68,20 @@ type hook struct {
 	Fault     string
 }
 
-func (s *site) operations(r *http.Request) (answer, error) {
+func operationsPage(config *Config, r *http.Request) (answer, error) {
 	ctx := r.Context()
-	if s.Operations == nil {
+	if config.Operations == nil {
 		return answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
 	}
-	if err := s.Authorize(ctx, storage.PermissionAdminister, "", ""); err != nil {
+	if err := config.Authorize(ctx, storage.PermissionAdminister, "", ""); err != nil {
 		return answer{}, err
 	}
-	o, err := s.Operations(ctx)
+	o, err := config.Operations(ctx)
 	if err != nil {
 		return answer{}, err
 	}
 	view := operationsView{
-		Storage: s.storageFacts(o), Collection: s.collectionFacts(o), Integrity: s.integrityFacts(o), Queues: queueFacts(o), DamagedCount: o.DamagedCount,
+		Storage: storageFacts(config.Now, o), Collection: collectionFacts(config.Now, o), Integrity: integrityFacts(config.Now, o), Queues: queueFacts(o), DamagedCount: o.DamagedCount,
 	}
 	if o.Content != nil {
 		for _, use := range o.Content.Largest {
@@ -89,28 +89,28 @@ func (s *site) operations(r *http.Request) (answer, error) {
 		}
 	}
 	for _, d := range o.Damaged {
-		view.Damaged = append(view.Damaged, s.damage(d))
+		view.Damaged = append(view.Damaged, damageOf(config.Now, d))
 	}
 	for _, m := range o.Moves {
 		what := "promotion to "
 		if m.From == m.Environment {
 			what = "rollback of "
 		}
-		view.Moves = append(view.Moves, pendingMove{what + registry.PlainText(m.Environment), registry.PlainText(m.Model), modelURL(m.Model), s.when(m.Begun)})
+		view.Moves = append(view.Moves, pendingMove{what + registry.PlainText(m.Environment), registry.PlainText(m.Model), modelURL(m.Model), momentOf(config.Now, m.Begun)})
 	}
 	for _, one := range o.Replicas {
-		view.Replicas = append(view.Replicas, s.replica(one, o.At))
+		view.Replicas = append(view.Replicas, replicaOf(config.Now, one, o.At))
 	}
 	for _, k := range o.Keys {
-		view.Keys = append(view.Keys, s.key(k))
+		view.Keys = append(view.Keys, keyOf(config.Now, k))
 	}
 	for _, w := range o.Webhooks {
-		view.Webhooks = append(view.Webhooks, s.hook(w))
+		view.Webhooks = append(view.Webhooks, hookOf(config.Now, w))
 	}
 	return answer{template: "operations", title: "Operations", nav: "Operations", body: view, api: apiPath + "/operations"}, nil
 }
 
-func (s *site) storageFacts(o api.Operations) []fact {
+func storageFacts(now storage.Clock, o api.Operations) []fact {
 	facts := []fact{{Name: "Version", Text: registry.PlainText(o.Version)}}
 	if o.Content == nil {
 		return append(facts, fact{Name: "Content", Text: "is being counted: look again in a moment"})
@@ -120,10 +120,10 @@ func (s *site) storageFacts(o api.Operations) []fact {
 		fact{Name: "Content", Text: byteSize(c.Bytes) + " in a " + registry.PlainText(c.Storage)},
 		fact{Name: "Pieces", Text: registry.Count(c.Manifests, "manifest") + ", " + registry.Count(c.Blobs, "blob")},
 		fact{Name: "Repositories", Text: number(int64(c.Repositories))},
-		fact{Name: "Counted", Text: s.when(c.At).Ago})
+		fact{Name: "Counted", Text: momentOf(now, c.At).Ago})
 }
 
-func (s *site) collectionFacts(o api.Operations) []fact {
+func collectionFacts(now storage.Clock, o api.Operations) []fact {
 	every := "never"
 	for _, r := range o.Replicas {
 		if r.CollectEvery > 0 && !r.Stopped {
@@ -139,7 +139,7 @@ func (s *site) collectionFacts(o api.Operations) []fact {
 			result = "failed: the log of the service has the reason"
 		}
 		facts = append(facts,
-			fact{Name: "Last", Text: s.when(c.Ended).Ago + ", " + result},
+			fact{Name: "Last", Text: momentOf(now, c.Ended).Ago + ", " + result},
 			fact{Name: "Deleted", Text: registry.Count(c.Manifests, "manifest") + ", " + registry.Count(c.Blobs, "blob") + ", " + byteSize(c.Bytes)})
 		for _, skipped := range c.Skipped {
 			facts = append(facts, fact{Name: "Left alone", Text: registry.PlainText(skipped)})
@@ -151,7 +151,7 @@ func (s *site) collectionFacts(o api.Operations) []fact {
 	return facts
 }
 
-func (s *site) integrityFacts(o api.Operations) []fact {
+func integrityFacts(now storage.Clock, o api.Operations) []fact {
 	every := "never"
 	for _, r := range o.Replicas {
 		if r.ScrubEvery > 0 && !r.Stopped {
@@ -161,12 +161,12 @@ func (s *site) integrityFacts(o api.Operations) []fact {
 	facts := []fact{{Name: "Reads all again", Text: every}}
 	switch {
 	case !o.Scrub.Started.IsZero():
-		facts = append(facts, fact{Name: "Now", Text: registry.Count(o.Scrub.Checked, "piece") + " read, " + byteSize(o.Scrub.Read) + ", since " + s.when(o.Scrub.Started).Ago})
+		facts = append(facts, fact{Name: "Now", Text: registry.Count(o.Scrub.Checked, "piece") + " read, " + byteSize(o.Scrub.Read) + ", since " + momentOf(now, o.Scrub.Started).Ago})
 	case o.Scrub.Finished.IsZero():
 		facts = append(facts, fact{Name: "Last", Text: "not yet"})
 	}
 	if !o.Scrub.Finished.IsZero() {
-		facts = append(facts, fact{Name: "Last", Text: s.when(o.Scrub.Finished).Ago})
+		facts = append(facts, fact{Name: "Last", Text: momentOf(now, o.Scrub.Finished).Ago})
 	}
 	return append(facts, fact{Name: "Damaged", Text: registry.Count(o.DamagedCount, "piece")})
 }
@@ -185,7 +185,7 @@ func queueFacts(o api.Operations) []fact {
 	}
 }
 
-func (s *site) damage(d storage.Damage) damage {
+func damageOf(now storage.Clock, d storage.Damage) damage {
 	var names []string
 	for _, r := range d.Releases {
 		name := r.Environment + "/" + r.Model
@@ -194,18 +194,18 @@ func (s *site) damage(d storage.Damage) damage {
 		}
 		names = append(names, name)
 	}
-	return damage{digestOf(d.Digest), registry.PlainText(string(d.Kind) + ": " + d.Detail), s.when(d.Found), registry.PlainText(strings.Join(names, ", "))}
+	return damage{digestOf(d.Digest), registry.PlainText(string(d.Kind) + ": " + d.Detail), momentOf(now, d.Found), registry.PlainText(strings.Join(names, ", "))}
 }
 
-func (s *site) replica(r storage.Replica, now time.Time) replica {
+func replicaOf(now storage.Clock, r storage.Replica, at time.Time) replica {
 	view := replica{
 		Name: registry.PlainText(r.Name), Host: registry.PlainText(r.Host), Version: registry.PlainText(r.Version), State: stateOf(classGood, "serves"),
-		Configuration: stateOf(classWait, registry.PlainText(string(r.Configuration))), Started: s.when(r.Started), Seen: s.when(r.Seen),
+		Configuration: stateOf(classWait, registry.PlainText(string(r.Configuration))), Started: momentOf(now, r.Started), Seen: momentOf(now, r.Seen),
 	}
 	switch {
 	case r.Stopped:
 		view.State = stateOf(classPlain, "stopped")
-	case r.Lost(now):
+	case r.Lost(at):
 		view.State = stateOf(classBad, "lost")
 	}
 	switch r.Configuration {
@@ -217,7 +217,7 @@ func (s *site) replica(r storage.Replica, now time.Time) replica {
 	return view
 }
 
-func (s *site) key(k api.KeyUse) key {
+func keyOf(now storage.Clock, k api.KeyUse) key {
 	var roles, signs []string
 	for _, role := range k.Roles {
 		roles = append(roles, string(role))
@@ -227,10 +227,10 @@ func (s *site) key(k api.KeyUse) key {
 	}
 	view := key{
 		Name: registry.PlainText(k.Name), State: keyState(k.State), Roles: registry.PlainText(strings.Join(roles, ", ")), Signs: registry.PlainText(strings.Join(signs, ", ")),
-		Where: plain(k.Environments), When: registry.PlainText(k.Window.String()), Statements: k.Statements, Last: s.when(k.Last),
+		Where: plain(k.Environments), When: registry.PlainText(k.Window.String()), Statements: k.Statements, Last: momentOf(now, k.Last),
 	}
 	if k.State == evidence.KeyRetired {
-		view.When = strings.TrimSpace("retired " + s.when(k.RetiredAt).Ago + " " + view.When)
+		view.When = strings.TrimSpace("retired " + momentOf(now, k.RetiredAt).Ago + " " + view.When)
 	}
 	if len(k.NodeTypes) > 0 {
 		view.When = strings.TrimSpace(view.When + " on " + registry.PlainText(strings.Join(k.NodeTypes, ", ")))
@@ -244,7 +244,7 @@ func (s *site) key(k api.KeyUse) key {
 	return view
 }
 
-func (s *site) hook(w api.WebhookUse) hook {
+func hookOf(now storage.Clock, w api.WebhookUse) hook {
 	what := []string{"all events"}
 	if len(w.Kinds) > 0 {
 		what = nil
@@ -271,7 +271,7 @@ func (s *site) hook(w api.WebhookUse) hook {
 		view.State = stateOf(classBad, "stopped")
 	case w.Attempts > 0:
 		view.State = stateOf(classWait, registry.Count(w.Attempts, "failed attempt"))
-		view.Delivered += ", next attempt " + s.when(w.NextAttempt).Ago
+		view.Delivered += ", next attempt " + momentOf(now, w.NextAttempt).Ago
 	case w.Waiting > 0:
 		view.State = stateOf(classWait, "behind")
 	}

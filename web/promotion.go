@@ -53,9 +53,9 @@ type candidate struct {
 // nodesShown is how many node types a page resolves for.
 const nodesShown = 50
 
-func (s *site) promotion(r *http.Request) (answer, error) {
+func promotionPage(config *Config, r *http.Request) (answer, error) {
 	ctx, model, name := r.Context(), r.PathValue("model"), r.PathValue("environment")
-	environments, err := s.Registry.Environments(ctx)
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return answer{}, err
 	}
@@ -63,15 +63,15 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	d, err := s.decision(ctx, api.PromoteRequest{Model: model, From: from.Name, To: to.Name})
+	d, err := askPolicy(ctx, config, api.PromoteRequest{Model: model, From: from.Name, To: to.Name})
 	if err != nil {
 		return answer{}, err
 	}
-	source, err := s.head(ctx, from.Name, model)
+	source, err := readHead(ctx, config.Registry, from.Name, model)
 	if err != nil {
 		return answer{}, err
 	}
-	destination, err := s.head(ctx, to.Name, model)
+	destination, err := readHead(ctx, config.Registry, to.Name, model)
 	if err != nil {
 		return answer{}, err
 	}
@@ -79,20 +79,20 @@ func (s *site) promotion(r *http.Request) (answer, error) {
 		decision: d, There: source.Release == destination.Release, Model: model, ModelURL: modelURL(model), ReleaseURL: releaseURL(model, source.Release, from.Name), Digest: digestOf(source.Release),
 	}
 	view.link(from.Name)
-	if view.Now, err = s.cell(ctx, to, destination); err != nil {
+	if view.Now, err = readCell(ctx, config, to, destination); err != nil {
 		return answer{}, err
 	}
-	if view.Changes, view.Compared, err = s.changes(ctx, source, destination); err != nil {
+	if view.Changes, view.Compared, err = releaseChanges(ctx, config.Registry, source, destination); err != nil {
 		return answer{}, err
 	}
 	if view.Compared && !view.There {
 		view.Beside = compareURL(model, destination.Release, source.Release)
 	}
-	if view.Nodes, view.NodesCut, err = s.coverage(ctx, model, at{from.Name, source.Release}, at{to.Name, destination.Release}); err != nil {
+	if view.Nodes, view.NodesCut, err = readCoverage(ctx, config, model, at{from.Name, source.Release}, at{to.Name, destination.Release}); err != nil {
 		return answer{}, err
 	}
 	view.offer(ctx, to.Name, source.Release, destination.Release)
-	address, ref := s.addressOf(r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
+	address, ref := addressOf(config.URL, r), registry.Ref{Environment: from.Name, Model: model, Digest: source.Release}.String()
 	view.Commands = []command{
 		{"See what would happen", "mlpromote promote " + ref + " --to " + to.Name + " --dry-run --registry " + address},
 		{"Promote it", "mlpromote promote " + ref + " --to " + to.Name + " --registry " + address},
@@ -134,9 +134,9 @@ func (view *promotionView) offer(ctx context.Context, environment string, releas
 	}
 }
 
-// head is a head that the reader may see, or the zero Head.
-func (s *site) head(ctx context.Context, environment, model string) (history.Head, error) {
-	heads, err := s.Registry.Heads(ctx, environment, model)
+// readHead is a head that the reader may see, or the zero Head.
+func readHead(ctx context.Context, reg api.Interface, environment, model string) (history.Head, error) {
+	heads, err := reg.Heads(ctx, environment, model)
 	return headIn(heads, environment), err
 }
 
@@ -146,14 +146,14 @@ type at struct {
 	release     registry.Digest
 }
 
-// coverage resolves releases of a model for each node type. Readers who may read no node types get none.
-func (s *site) coverage(ctx context.Context, model string, places ...at) (rows []coverage, cut bool, err error) {
-	if err := s.Authorize(ctx, storage.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
+// readCoverage resolves releases of a model for each node type. Readers who may read no node types get none.
+func readCoverage(ctx context.Context, config *Config, model string, places ...at) (rows []coverage, cut bool, err error) {
+	if err := config.Authorize(ctx, storage.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
 		return nil, false, nil
 	} else if err != nil {
 		return nil, false, err
 	}
-	nodes, err := s.NodeTypes.List(ctx, "", nodesShown+1)
+	nodes, err := config.NodeTypes.List(ctx, "", nodesShown+1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -163,7 +163,7 @@ func (s *site) coverage(ctx context.Context, model string, places ...at) (rows [
 	for _, n := range nodes {
 		row := coverage{Node: registry.PlainText(n.Name), Machine: machine(n.Document)}
 		for _, place := range places {
-			f, err := s.find(ctx, api.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
+			f, err := findEngine(ctx, config.Registry, api.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
 			if err != nil {
 				return nil, false, err
 			}
@@ -177,10 +177,10 @@ func (s *site) coverage(ctx context.Context, model string, places ...at) (rows [
 	return rows, cut, nil
 }
 
-// find resolves, and describes also that there is no engine.
-func (s *site) find(ctx context.Context, q api.ResolveQuery) (found, error) {
+// findEngine resolves, and describes also that there is no engine.
+func findEngine(ctx context.Context, reg api.Interface, q api.ResolveQuery) (found, error) {
 	f := found{Environment: q.Environment}
-	answer, err := s.Registry.Resolve(ctx, q)
+	answer, err := reg.Resolve(ctx, q)
 	for _, c := range answer.Candidates {
 		if c.Chosen {
 			continue
@@ -208,9 +208,9 @@ func (s *site) find(ctx context.Context, q api.ResolveQuery) (found, error) {
 }
 
 // addressOf is the address of this service: the configured one, or that at which the reader reached it.
-func (s *site) addressOf(r *http.Request) string {
-	if s.URL != "" {
-		return s.URL
+func addressOf(configured string, r *http.Request) string {
+	if configured != "" {
+		return configured
 	}
 	scheme := "http://"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {

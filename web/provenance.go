@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // branch is something in a tree, with what it was made of below it.
@@ -84,8 +85,8 @@ func provenanceOf(claims []evidence.Claim, engine registry.Digest) (*slsa, evide
 	return found, by
 }
 
-// provenance is the tree from the bytes of an engine to the commit that it was built of, as its builder signed it.
-func (s *site) provenance(in read, e artifact.Engine, files []artifact.File) []branch {
+// provenanceTree is the tree from the bytes of an engine to the commit that it was built of, as its builder signed it.
+func provenanceTree(now storage.Clock, in read, e artifact.Engine, files []artifact.File) []branch {
 	root := branch{Text: "Engine " + registry.PlainText(e.Label()), Digest: digestOf(e.Digest), Current: true}
 	for _, f := range files {
 		note := byteSize(f.Size)
@@ -101,7 +102,7 @@ func (s *site) provenance(in read, e artifact.Engine, files []artifact.File) []b
 	if p == nil {
 		return []branch{root}
 	}
-	made := branch{Text: "built by " + registry.PlainText(e.Toolchain.Name+" "+e.Toolchain.Version), Note: s.buildNote(p, claim)}
+	made := branch{Text: "built by " + registry.PlainText(e.Toolchain.Name+" "+e.Toolchain.Version), Note: buildNote(now, p, claim)}
 	for _, step := range p.RunDetails.Byproducts {
 		note := ""
 		if cached, _ := step.Annotations["cached"].(bool); cached {
@@ -129,7 +130,7 @@ func (s *site) provenance(in read, e artifact.Engine, files []artifact.File) []b
 }
 
 // buildNote says who built an engine, when, and on which machine.
-func (s *site) buildNote(p *slsa, claim evidence.Claim) string {
+func buildNote(now storage.Clock, p *slsa, claim evidence.Claim) string {
 	text := "signed by " + signer(claim)
 	for _, name := range slices.Sorted(maps.Keys(p.RunDetails.Builder.Version)) {
 		text += ", " + name + " " + p.RunDetails.Builder.Version[name]
@@ -138,7 +139,7 @@ func (s *site) buildNote(p *slsa, claim evidence.Claim) string {
 		text += ", on " + kind
 	}
 	if at := p.RunDetails.Metadata.FinishedOn; !at.IsZero() {
-		text += ", " + s.when(at).Absolute
+		text += ", " + momentOf(now, at).Absolute
 	}
 	return registry.PlainText(text)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
@@ -20,15 +21,15 @@ type refusal struct {
 	Typed   string // the reason in a form that was not done
 }
 
-// refusal says what went wrong and what to do. What only the operator may know is logged.
-func (s *site) refusal(r *http.Request, err error) answer {
+// refusalPage says what went wrong and what to do. What only the operator may know is logged.
+func refusalPage(config *Config, r *http.Request, err error) answer {
 	code := registry.CodeOf(err)
 	view := refusal{Heading: code.Title()}
-	view.Text, view.Hints = s.explain(r, err)
+	view.Text, view.Hints = explain(config.Logger, r, err)
 	view.Text = sentence(view.Text)
 	switch code {
 	case registry.CodeUnauthenticated:
-		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, s.signInURL(r)
+		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, signInURL(config.SignIn, r)
 		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, actPath) {
 			view.Heading = "Sign in to go on: nothing was done"
 			if f, err := postedForm(r); err == nil {
@@ -56,15 +57,15 @@ func tooMany(header http.Header, wait time.Duration) answer {
 }
 
 // explain returns what a reader may know of an error, and logs the rest.
-func (s *site) explain(r *http.Request, err error) (text string, hints []string) {
+func explain(logger *slog.Logger, r *http.Request, err error) (text string, hints []string) {
 	switch registry.CodeOf(err) {
 	case registry.CodeInternal, registry.CodeUnavailable:
-		s.Logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
+		logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
 		return "The service could not read its data. Its log has the reason. Try again in a moment.", nil
 	}
 	text, all := registry.TextForClients(err)
 	if !all {
-		s.Logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
+		logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
 	}
 	return registry.PlainText(text), registry.Hints(err)
 }

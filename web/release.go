@@ -5,9 +5,11 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // releaseSummary is a release in an environment, with its engines.
@@ -92,12 +94,12 @@ type read struct {
 }
 
 // readRelease reads a release and its evidence.
-func (s *site) readRelease(ctx context.Context, environment, model, ref string) (read, error) {
-	release, err := s.Registry.Release(ctx, environment, model, ref)
+func readRelease(ctx context.Context, reg api.Interface, environment, model, ref string) (read, error) {
+	release, err := reg.Release(ctx, environment, model, ref)
 	if err != nil {
 		return read{}, err
 	}
-	claims, dropped, err := s.Registry.Claims(ctx, environment, release)
+	claims, dropped, err := reg.Claims(ctx, environment, release)
 	if err != nil {
 		return read{}, err
 	}
@@ -106,10 +108,10 @@ func (s *site) readRelease(ctx context.Context, environment, model, ref string) 
 	return read{release, environment, claims, counted, dropped}, nil
 }
 
-func (s *site) summary(
-	ctx context.Context, environments policy.Environments, environment, model string, d registry.Digest,
+func readSummary(
+	ctx context.Context, reg api.Interface, environments policy.Environments, environment, model string, d registry.Digest,
 ) (*releaseSummary, error) {
-	in, err := s.readRelease(ctx, environment, model, string(d))
+	in, err := readRelease(ctx, reg, environment, model, string(d))
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +140,10 @@ func summarize(in read, environments policy.Environments) releaseSummary {
 	return view
 }
 
-// place finds a release: in the environment that is asked for, or in the last one of the chain that has it and
+// findPlace finds a release: in the environment that is asked for, or in the last one of the chain that has it and
 // that the reader may see.
-func (s *site) place(ctx context.Context, asked string, find func(environment string) error) (policy.Environments, string, error) {
-	environments, err := s.Registry.Environments(ctx)
+func findPlace(ctx context.Context, reg api.Interface, asked string, find func(environment string) error) (policy.Environments, string, error) {
+	environments, err := reg.Environments(ctx)
 	if err != nil {
 		return environments, "", err
 	}
@@ -166,24 +168,24 @@ func (s *site) place(ctx context.Context, asked string, find func(environment st
 	return environments, "", first
 }
 
-func (s *site) releasePage(r *http.Request, model string, d registry.Digest) (answer, error) {
+func releasePage(config *Config, r *http.Request, model string, d registry.Digest) (answer, error) {
 	var in read
-	environments, environment, err := s.place(r.Context(), r.URL.Query().Get("environment"), func(name string) (err error) {
-		in, err = s.readRelease(r.Context(), name, model, string(d))
+	environments, environment, err := findPlace(r.Context(), config.Registry, r.URL.Query().Get("environment"), func(name string) (err error) {
+		in, err = readRelease(r.Context(), config.Registry, name, model, string(d))
 		return err
 	})
 	if err != nil {
 		return answer{}, err
 	}
 	view := releaseView{
-		releaseSummary: summarize(in, environments), Model: model, ModelURL: modelURL(model), Evidence: s.evidence(in), Count: in.ignored.IgnoredCount,
+		releaseSummary: summarize(in, environments), Model: model, ModelURL: modelURL(model), Evidence: evidenceRows(config.Now, in), Count: in.ignored.IgnoredCount,
 		Parts: []fact{
 			{Name: "Release", Digest: digestOf(in.Digest)}, {Name: "Sources", Digest: digestOf(in.Sources)}, {Name: "Plan", Digest: digestOf(in.Plan)},
 			{Name: "Limits", Digest: digestOf(in.Limits)}, {Name: "Interface", Digest: digestOf(in.Interface)},
 		},
 	}
 	view.Engines = enginesBy(r.URL.Query(), view.Engines.Rows)
-	if view.Nodes, view.NodesCut, err = s.coverage(r.Context(), model, at{environment, d}); err != nil {
+	if view.Nodes, view.NodesCut, err = readCoverage(r.Context(), config, model, at{environment, d}); err != nil {
 		return answer{}, err
 	}
 	for _, i := range in.ignored.Ignored {
@@ -195,8 +197,8 @@ func (s *site) releasePage(r *http.Request, model string, d registry.Digest) (an
 	}, nil
 }
 
-// evidence describes the claims that count, in the order of their subjects.
-func (s *site) evidence(in read) []evidenceRow {
+// evidenceRows describes the claims that count, in the order of their subjects.
+func evidenceRows(now storage.Clock, in read) []evidenceRow {
 	var all []evidenceRow
 	for _, subject := range in.Subjects() {
 		for _, c := range in.counted {
@@ -205,7 +207,7 @@ func (s *site) evidence(in read) []evidenceRow {
 			}
 			at, source := c.Time()
 			e := evidenceRow{
-				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), KeyID: keyID(c), Covers: covers(c), Key: keyState(c.Key), Time: s.when(at),
+				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), KeyID: keyID(c), Covers: covers(c), Key: keyState(c.Key), Time: momentOf(now, at),
 				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: digestOf(c.Bundle),
 				URL: modelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -39,18 +40,18 @@ type hit struct {
 	Hint string
 }
 
-func (s *site) search(r *http.Request) (answer, error) {
+func searchPage(config *Config, r *http.Request) (answer, error) {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	view := searchView{Query: text}
 	if text != "" {
-		if err := s.findModels(r.Context(), strings.ToLower(text), &view); err != nil {
+		if err := findModels(r.Context(), config.Registry, strings.ToLower(text), &view); err != nil {
 			return answer{}, err
 		}
-		if err := s.findPeople(r.Context(), strings.ToLower(text), &view); err != nil {
+		if err := findPeople(r.Context(), config.Registry, strings.ToLower(text), &view); err != nil {
 			return answer{}, err
 		}
 		if d := registry.Digest(text); d.Validate() == nil {
-			if err := s.findSubjects(r.Context(), d, &view); err != nil {
+			if err := findSubjects(r.Context(), config.Registry, d, &view); err != nil {
 				return answer{}, err
 			}
 		}
@@ -59,11 +60,11 @@ func (s *site) search(r *http.Request) (answer, error) {
 }
 
 // findModels finds models whose name contains the text, and heads whose version or digest begins with it.
-func (s *site) findModels(ctx context.Context, text string, view *searchView) error {
+func findModels(ctx context.Context, reg api.Interface, text string, view *searchView) error {
 	hex := strings.TrimPrefix(text, "sha256:")
 	scanned, read := 0, 0
 	for after := ""; ; {
-		page, err := s.Registry.Models(ctx, "", after, storage.MaxPage)
+		page, err := reg.Models(ctx, "", after, storage.MaxPage)
 		if err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func (s *site) findModels(ctx context.Context, text string, view *searchView) er
 				}
 				if read >= searchRead {
 					view.Cut = true
-				} else if err := s.findEngines(ctx, h, text, view); err != nil {
+				} else if err := findEngines(ctx, reg, h, text, view); err != nil {
 					return err
 				}
 				read++
@@ -96,8 +97,8 @@ func (s *site) findModels(ctx context.Context, text string, view *searchView) er
 }
 
 // findSubjects finds the release or engine with a digest that some evidence in the history is about.
-func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *searchView) error {
-	events, err := s.Registry.History(ctx, history.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
+func findSubjects(ctx context.Context, reg api.Interface, d registry.Digest, view *searchView) error {
+	events, err := reg.History(ctx, history.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
 	if err != nil {
 		return err
 	}
@@ -118,8 +119,8 @@ func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *search
 }
 
 // findEngines finds the engines of a head whose target, accelerator or toolchain contains the text.
-func (s *site) findEngines(ctx context.Context, h history.Head, text string, view *searchView) error {
-	release, err := s.Registry.Release(ctx, h.Environment, h.Model, string(h.Release))
+func findEngines(ctx context.Context, reg api.Interface, h history.Head, text string, view *searchView) error {
+	release, err := reg.Release(ctx, h.Environment, h.Model, string(h.Release))
 	if err != nil {
 		switch registry.CodeOf(err) {
 		case registry.CodeForbidden, registry.CodeNotFound, registry.CodeTrust, registry.CodeDigest: // it concerns one model
@@ -144,8 +145,8 @@ func (s *site) findEngines(ctx context.Context, h history.Head, text string, vie
 }
 
 // findPeople finds callers whose name contains the text, in the newest events.
-func (s *site) findPeople(ctx context.Context, text string, view *searchView) error {
-	events, err := s.Registry.History(ctx, history.HistoryQuery{Descending: true, Limit: searchEvents})
+func findPeople(ctx context.Context, reg api.Interface, text string, view *searchView) error {
+	events, err := reg.History(ctx, history.HistoryQuery{Descending: true, Limit: searchEvents})
 	if err != nil {
 		return err
 	}

@@ -50,15 +50,15 @@ type account struct {
 // grant is a line of what somebody may do.
 type grant struct{ May, Model, Environment string }
 
-func (s *site) signInPage(r *http.Request) (answer, error) {
-	if s.SignIn == nil {
+func signInPage(config *Config, r *http.Request) (answer, error) {
+	if config.SignIn == nil {
 		return answer{}, registry.Errorf(registry.CodeNotFound, "this service has no sessions")
 	}
 	p, ok := storage.PrincipalOf(r.Context())
 	if !ok {
-		return s.askToSignIn(r, nil, r.URL.Query().Get("return")), nil
+		return askToSignIn(config, r, nil, r.URL.Query().Get("return")), nil
 	}
-	view := account{Who: registry.PlainText(nameOf(p.Name)), Open: p.Person == evidence.Person{}, Out: s.SignIn.Out}
+	view := account{Who: registry.PlainText(nameOf(p.Name)), Open: p.Person == evidence.Person{}, Out: config.SignIn.Out}
 	for _, g := range p.Grants {
 		var may []string
 		for _, permission := range g.Permissions {
@@ -71,28 +71,28 @@ func (s *site) signInPage(r *http.Request) (answer, error) {
 
 // askToSignIn is the page on which people sign in. err says why they are not; nil if nothing failed. back is the
 // path of the page that they wanted.
-func (s *site) askToSignIn(r *http.Request, err error, back string) answer {
-	view := signIn{Token: s.SignIn.Token, Return: back}
+func askToSignIn(config *Config, r *http.Request, err error, back string) answer {
+	view := signIn{Token: config.SignIn.Token, Return: back}
 	a := answer{template: "signin", title: "Sign in", status: http.StatusOK}
 	if err != nil {
-		view.Why, view.Hints = s.explain(r, err)
+		view.Why, view.Hints = explain(config.Logger, r, err)
 		a.status = registry.CodeOf(err).HTTPStatus()
 	}
-	for _, way := range s.SignIn.Ways {
+	for _, way := range config.SignIn.Ways {
 		host := way.Issuer
 		if u, err := url.Parse(way.Issuer); err == nil {
 			host = u.Host
 		}
 		query := url.Values{"return": {back}}
-		view.Ways = append(view.Ways, link{"Sign in at " + host, s.SignIn.With + url.PathEscape(way.Name) + "?" + query.Encode()})
+		view.Ways = append(view.Ways, link{"Sign in at " + host, config.SignIn.With + url.PathEscape(way.Name) + "?" + query.Encode()})
 	}
 	a.body = view
 	return a
 }
 
 // signInURL is the page on which people sign in and come back to the page of a request.
-func (s *site) signInURL(r *http.Request) string {
-	if s.SignIn == nil {
+func signInURL(signIn *SignIn, r *http.Request) string {
+	if signIn == nil {
 		return ""
 	}
 	back := "/"

@@ -14,10 +14,10 @@ import (
 )
 
 // snippets are what a reader would copy to use an engine, with the address of this service.
-func (s *site) snippets(r *http.Request, in read, e artifact.Engine, files []artifact.File) []command {
-	address := s.addressOf(r)
+func snippets(config *Config, r *http.Request, in read, e artifact.Engine, files []artifact.File) []command {
+	address := addressOf(config.URL, r)
 	scheme, host, _ := strings.Cut(address, "://")
-	environment, err := s.Registry.Environments(r.Context())
+	environment, err := config.Registry.Environments(r.Context())
 	if err == nil {
 		if at, err := environment.Find(in.environment); err == nil && at.External() {
 			host, scheme = at.Registry, "https"

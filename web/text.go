@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // moment is a time as pages show it: how long ago, with the time itself for machines and for a hint.
@@ -17,13 +18,13 @@ type moment struct {
 	Absolute string // "2026-11-23 21:40 UTC"
 }
 
-// when describes a time; the zero time gives the zero moment.
-func (s *site) when(t time.Time) moment {
+// momentOf describes a time; the zero time gives the zero moment.
+func momentOf(now storage.Clock, t time.Time) moment {
 	if t.IsZero() {
 		return moment{}
 	}
 	t = t.UTC()
-	return moment{ago(s.Now().Sub(t)), t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC")}
+	return moment{ago(now().Sub(t)), t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC")}
 }
 
 // ago describes a duration by its largest unit.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 )
@@ -22,21 +23,21 @@ type period struct {
 	Reason      string
 }
 
-// timeline lists what protected environments had, each newest first, in the order of the chain. The
+// timelineOf lists what protected environments had, each newest first, in the order of the chain. The
 // reader sees those whose head they may see.
-func (s *site) timeline(ctx context.Context, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
+func timelineOf(ctx context.Context, config *Config, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
 	var all []period
 	for _, e := range environments.List {
 		if !e.Protected() || headIn(heads, e.Name).Release == "" {
 			continue
 		}
-		moves, err := s.moves(ctx, e.Name, model)
+		moves, err := readMoves(ctx, config.Registry, e.Name, model)
 		if err != nil {
 			return nil, err
 		}
 		var until moment
 		for _, m := range moves {
-			view := s.event(m)
+			view := describeEvent(config.Now, m)
 			move := stateOf(classGood, "promoted")
 			if m.Kind == history.EventRollback {
 				move = stateOf(classBad, "rolled back")
@@ -48,11 +49,11 @@ func (s *site) timeline(ctx context.Context, environments policy.Environments, h
 	return all, nil
 }
 
-// moves lists the events that moved the head of a protected environment, newest first.
-func (s *site) moves(ctx context.Context, environment, model string) ([]history.Event, error) {
+// readMoves lists the events that moved the head of a protected environment, newest first.
+func readMoves(ctx context.Context, reg api.Interface, environment, model string) ([]history.Event, error) {
 	var all []history.Event
 	for _, kind := range []history.EventKind{history.EventPromote, history.EventRollback} {
-		events, err := s.Registry.History(ctx, history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
+		events, err := reg.History(ctx, history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
 		if err != nil {
 			return nil, err
 		}

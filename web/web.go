@@ -81,7 +81,7 @@ type answer struct {
 }
 
 // handle reads what a page shows.
-type handle func(s *site, r *http.Request) (answer, error)
+type handle func(config *Config, r *http.Request) (answer, error)
 
 // Route is one page.
 type Route struct {
@@ -93,17 +93,17 @@ type Route struct {
 // Routes lists all pages, for labels of metrics and for tests.
 func Routes() []Route {
 	return []Route{
-		{"GET /{$}", []string{"after"}, (*site).board},
-		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, (*site).model},
-		{"GET /environments/{environment}/promote/{model...}", nil, (*site).promotion},
-		{"GET /environments/{environment}" + actPath + "{model...}", formFields, (*site).act},
-		{"POST /environments/{environment}" + actPath + "{model...}", nil, (*site).do},
-		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, (*site).nodes},
-		{"POST /nodes", nil, (*site).resolve},
-		{"GET /history", []string{"environment", "model", "kind", "signer", "principal", "before"}, (*site).history},
-		{"GET /operations", nil, (*site).operations},
-		{"GET /search", []string{"q"}, (*site).search},
-		{signInPattern, []string{"return"}, (*site).signInPage},
+		{"GET /{$}", []string{"after"}, boardPage},
+		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, modelPages},
+		{"GET /environments/{environment}/promote/{model...}", nil, promotionPage},
+		{"GET /environments/{environment}" + actPath + "{model...}", formFields, actPage},
+		{"POST /environments/{environment}" + actPath + "{model...}", nil, submit},
+		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, nodesPage},
+		{"POST /nodes", nil, resolvePasted},
+		{"GET /history", []string{"environment", "model", "kind", "signer", "principal", "before"}, historyPage},
+		{"GET /operations", nil, operationsPage},
+		{"GET /search", []string{"q"}, searchPage},
+		{signInPattern, []string{"return"}, signInPage},
 	}
 }
 
@@ -126,7 +126,7 @@ type Site struct {
 // page that they wanted.
 func (s *Site) RefuseSignIn(w http.ResponseWriter, r *http.Request, err error, back string) {
 	setHeaders(w.Header())
-	s.site.send(w, r, s.site.askToSignIn(r, err, back))
+	s.site.send(w, r, askToSignIn(&s.site.Config, r, err, back))
 }
 
 // New returns the handler of all pages. Errors: CodeInvalid if the configuration lacks something.
@@ -154,7 +154,7 @@ func New(c Config) (*Site, error) {
 	}
 	mux.Handle(AssetsPattern, s.assets)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.send(w, r, s.refusal(r, registry.Errorf(registry.CodeNotFound, "there is no page at this address")))
+		s.send(w, r, refusalPage(&s.Config, r, registry.Errorf(registry.CodeNotFound, "there is no page at this address")))
 	})
 	return &Site{headers(mux), s}, nil
 }
@@ -170,7 +170,7 @@ func (s *site) serve(route Route) http.Handler {
 		}
 		a, err := s.read(route, r)
 		if err != nil {
-			a = s.refusal(r, err)
+			a = refusalPage(&s.Config, r, err)
 		}
 		if a.location != "" {
 			http.Redirect(w, r, a.location, http.StatusSeeOther)
@@ -187,7 +187,7 @@ func (s *site) read(route Route, r *http.Request) (answer, error) {
 	if err := checkQuery(r, route.Query); err != nil {
 		return answer{}, err
 	}
-	return route.handle(s, r)
+	return route.handle(&s.Config, r)
 }
 
 // checkQuery refuses queries that no link of a page has.
@@ -224,7 +224,7 @@ func (s *site) unknownCaller(ctx context.Context) error {
 // send writes a page. A page that cannot be made is logged, and the reader gets a plain sentence.
 func (s *site) send(w http.ResponseWriter, r *http.Request, a answer) {
 	var out bytes.Buffer
-	if err := s.pages[a.template].ExecuteTemplate(&out, "layout", s.frame(r, a)); err != nil {
+	if err := s.pages[a.template].ExecuteTemplate(&out, "layout", frameOf(&s.Config, r, a)); err != nil {
 		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.template, "error", err)
 		http.Error(w, "This page could not be made. The log of the service has the reason.", http.StatusInternalServerError)
 		return
