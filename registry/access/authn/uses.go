@@ -1,7 +1,6 @@
 package authn
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -35,16 +34,4 @@ func (u *uses) due(t storage.Token, now time.Time) bool {
 	}
 	u.of[t.ID] = now
 	return true
-}
-
-// used records the use of a token. A failure is only logged.
-func (g *Authenticator) used(ctx context.Context, t storage.Token, now time.Time) {
-	if !g.uses.due(t, now) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, usesPatience)
-	defer cancel()
-	if err := g.Tokens.UseToken(ctx, t.ID, now); err != nil {
-		g.Logger.WarnContext(ctx, "recording the use of a token failed", "token", t.Name, "error", err)
-	}
 }
