@@ -9,9 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// actPath precedes the model in the address of a form with which a person decides something.
-const actPath = "/act/"
-
 // Limits on such a form.
 const (
 	maxForm   = 16 << 10 // bytes of the request

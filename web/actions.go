@@ -159,14 +159,6 @@ func promotionFollows(ctx context.Context, config *Config, f *form) ([]string, [
 	return follows, changes, nil
 }
 
-// gets is the engine, or why there is none.
-func (f found) gets() string {
-	if f.URL != "" {
-		return f.Label
-	}
-	return f.Missing
-}
-
 // rollback is the request for a rollback.
 func (f form) rollback() api.RollbackRequest {
 	return api.RollbackRequest{Environment: f.Environment, Model: f.Model, Version: f.Version, Reason: f.Reason, Replaces: &f.Replaces}

@@ -32,12 +32,6 @@ func (v compareView) SameOperators() bool {
 	return !slices.ContainsFunc(v.Rows, func(c comparedEngine) bool { return c.Unknown || len(c.Changed) > 0 })
 }
 
-// side is one of the two releases.
-type side struct {
-	Version, URL, Environment string
-	Digest                    digest
-}
-
 // comparedEngine is an engine of one of the releases, or of both.
 type comparedEngine struct {
 	Label string
@@ -64,11 +58,6 @@ func (c comparedEngine) Of(name string) figures {
 		return figures{c.A}
 	}
 	return figures{c.B}
-}
-
-// compareURL is the page that compares two releases of a model.
-func compareURL(model string, a, b registry.Digest) string {
-	return withQuery(modelURL(model)+separator+"compare", "a", string(a), "b", string(b))
 }
 
 func comparePage(config *Config, r *http.Request, model string) (answer, error) {
@@ -101,23 +90,6 @@ func comparePage(config *Config, r *http.Request, model string) (answer, error) 
 		template: "compare", title: view.A.Version + " and " + view.B.Version + " of " + model, nav: "Models", body: view,
 		api: modelAPI(model, "comparison", "from", string(a.Digest), "to", string(b.Digest)),
 	}, nil
-}
-
-// side is the release as the registry compares it.
-func (in read) side() api.ReleaseSide {
-	return api.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.claims}
-}
-
-func sideOf(in read) side {
-	return side{in.Tag(), releaseURL(in.Model, in.Digest, in.environment), in.environment, digestOf(in.Digest)}
-}
-
-func plain(lines []string) []string {
-	var all []string
-	for _, line := range lines {
-		all = append(all, registry.PlainText(line))
-	}
-	return all
 }
 
 // enginesOf describes the engines of two releases, by label.

@@ -14,32 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Content reads what releases consist of. It checks no permission: pages ask it only about content that the reader may read. All
-// fields are required.
-type Content struct {
-	// Files lists the files of an engine of a repository.
-	Files func(ctx context.Context, repository string, engine registry.Digest) ([]artifact.File, error)
-	// Inputs describes the inputs of a case. Those that have neither a picture nor a short text are left out.
-	Inputs func(ctx context.Context, at CaseAt) ([]CaseInput, error)
-	// Labels returns the label of each case of sources; nil if they have none, or not one integer each.
-	Labels func(ctx context.Context, repository string, sources registry.Digest) ([]int64, error)
-}
-
-// CaseAt is a case of the sources of an engine.
-type CaseAt struct {
-	Sources string          // repository of the sources
-	Digest  registry.Digest // of the sources
-	Case    int             // its number, from 0
-	Files   []artifact.File // of the engine; a vocabulary may be among them
-}
-
-// CaseInput is an input of a case as pages show it.
-type CaseInput struct {
-	Name string
-	PNG  []byte // a picture, at most some kilobytes; nil if it is none
-	Text string
-}
-
 // input is that, ready to be shown.
 type input struct {
 	Name    string

@@ -1,34 +1,17 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-// The classes of states. Each state also has a word and a sign, so that its colour says nothing alone.
-const (
-	classGood  = "good" // it is met, or may be used
-	classWait  = "wait" // something is missing
-	classBad   = "bad"  // something speaks against it
-	classPlain = "plain"
-)
-
-// state is a word with a class.
-type state struct {
-	Class string
-	Sign  string // of the class, for eyes
-	Word  string
-}
-
-func stateOf(class, word string) state {
-	return state{class, map[string]string{classGood: "✓", classWait: "…", classBad: "✕", classPlain: "·"}[class], word}
-}
 
 // decision is what the policy of an environment says about a release. Lists and pages show it
 // by this one view.
@@ -66,12 +49,6 @@ func (r requirement) Of() []string {
 		return []string{fmt.Sprintf("%d, such as %s", len(r.Subjects), r.Subjects[len(r.Subjects)-1])}
 	}
 	return r.Subjects
-}
-
-// ignored is evidence that does not count.
-type ignored struct {
-	Bundle digest
-	Reason string
 }
 
 // decisionOf describes a decision. refused is the error with which a promotion would end; nil if it would be done.
@@ -146,14 +123,38 @@ func (d *decision) add(r policy.Requirement) {
 	d.Groups = append(d.Groups, requirement{Name: r.Name, State: state, Subjects: []string{r.Subject}, Detail: detail, Evidence: digestsOf(r.Evidence)})
 }
 
-func digestsOf(all []registry.Digest) []digest {
-	var out []digest
-	for _, d := range all {
-		out = append(out, digestOf(d))
+// askPolicy asks the policy, whose refusal is an answer too. So is content that was changed: it
+// concerns one model, and others are still shown.
+func askPolicy(ctx context.Context, config *Config, r api.PromoteRequest) (decision, error) {
+	p, err := config.Preview.Preview(ctx, r)
+	switch code := registry.CodeOf(err); {
+	case err == nil, code == registry.CodePolicy, code == registry.CodeTrust, code == registry.CodeDigest:
+	default:
+		return decision{}, err
 	}
-	return out
+	if p.Environment == "" {
+		p.Environment, p.From, p.Model = r.To, r.From, r.Model
+	}
+	return decisionOf(config.Now, p, err), nil
 }
 
-func promotionURL(environment, model string) string {
-	return "/environments/" + pathOf(environment) + "/promote/" + pathOf(model)
+// waitingDecisions are the decisions about what an environment before has and the next one has not. Those that the
+// reader may not see are left out.
+func waitingDecisions(ctx context.Context, config *Config, environments policy.Environments, m history.ModelHeads) ([]decision, error) {
+	var all []decision
+	for _, to := range environments.List {
+		from := headIn(m.Heads, to.From)
+		if !to.Protected() || from.Release == "" || from.Release == headIn(m.Heads, to.Name).Release {
+			continue
+		}
+		d, err := askPolicy(ctx, config, api.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
+		switch {
+		case registry.HasCode(err, registry.CodeForbidden) || registry.HasCode(err, registry.CodeNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, d)
+		}
+	}
+	return all, nil
 }

@@ -13,7 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
-	"mlpromote.dev/mlpromote/registry/trust"
 )
 
 // event is an entry of the history as pages show it.
@@ -135,33 +134,4 @@ func describe(e history.Event) (class, text string) {
 		return classWait, "the registry was restored from a backup"
 	}
 	return classPlain, string(e.Kind)
-}
-
-// evidenceName is the name of a kind of evidence in words.
-func evidenceName(predicateType string) string {
-	switch predicateType {
-	case evidence.PredicateSign:
-		return "signature"
-	case evidence.PredicateProvenance:
-		return "provenance"
-	case evidence.PredicateTestResult:
-		return "test result"
-	case evidence.PredicateParity:
-		return "parity report"
-	case evidence.PredicatePerformance:
-		return "performance report"
-	case evidence.PredicateApproval:
-		return "approval"
-	case evidence.PredicateBreakGlass:
-		return "break-glass approval"
-	case evidence.PredicateQuarantine:
-		return "quarantine"
-	case evidence.PredicateVSA:
-		return "verification summary"
-	case evidence.PredicateRestrictions:
-		return "restriction list"
-	case trust.PredicateTrustBundle:
-		return "trust bundle"
-	}
-	return predicateType
 }

@@ -20,9 +20,6 @@ type frame struct {
 	Body    any
 }
 
-// link is an address with its text.
-type link struct{ Text, URL string }
-
 // entry is a link of the navigation.
 type entry struct {
 	link

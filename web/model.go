@@ -11,10 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-const (
-	releasesPage = 20
-	eventsShown  = 12
-)
+const eventsShown = 12
 
 // modelView is one model: where its releases are, and what the chosen environment has.
 type modelView struct {
@@ -202,12 +199,4 @@ func listReleases(ctx context.Context, reg api.Interface, view *modelView, head 
 		view.Next = withQuery(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)
 	}
 	return nil
-}
-
-func releaseURL(model string, d registry.Digest, environment string) string {
-	return api.ReleasePage("", model, d, environment)
-}
-
-func engineURL(model string, d registry.Digest, environment string) string {
-	return api.EnginePage("", model, d, environment)
 }

@@ -13,12 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// NodeReports lists the engines that nodes report.
-type NodeReports struct {
-	From storage.NodeReporter // checks the permissions of the context's principal
-	Life time.Duration        // how long a report counts; 0: none are taken
-}
-
 const (
 	// maxReports is how many reports of nodes a page reads at most, of those that count and of silent nodes each.
 	maxReports = 2000

@@ -9,7 +9,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -159,19 +158,6 @@ func (v *nodesView) countReports() {
 	for i := range v.Nodes {
 		v.Nodes[i].Reports = registry.Count(v.Reports.types[v.Nodes[i].Name], "node")
 	}
-}
-
-// machine describes a node in words.
-func machine(n artifact.Node) string {
-	words := []string{n.OS, n.CPU.Arch}
-	if n.CPU.Level != "" {
-		words = append(words, "level "+n.CPU.Level)
-	}
-	text := strings.Join(words, " ")
-	for _, a := range n.Accelerators {
-		text += ", " + strings.Join(slices.DeleteFunc([]string{a.Product, a.Arch, a.MIG}, func(s string) bool { return s == "" }), " ")
-	}
-	return registry.PlainText(text)
 }
 
 // software describes runtimes with their versions.

@@ -6,8 +6,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/history"
-	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // promotionView is the page of a promotion: what it needs and has, and what it would change.
@@ -26,32 +24,6 @@ type promotionView struct {
 	Offers          []offer
 	There           bool // the destination has the release already
 }
-
-// coverage is the engine that a node type gets of two environments.
-type coverage struct {
-	Node    string
-	Machine string
-	Engines []found
-	Differs bool
-}
-
-// found is the answer of a resolve: an engine, or why there is none.
-type found struct {
-	Environment string
-	Label       string
-	URL         string
-	Missing     string // why there is no engine; empty if there is one
-	Reasons     []candidate
-}
-
-// candidate is an engine that was not chosen, and why.
-type candidate struct {
-	Label   string
-	Reasons []string
-}
-
-// nodesShown is how many node types a page resolves for.
-const nodesShown = 50
 
 func promotionPage(config *Config, r *http.Request) (answer, error) {
 	ctx, model, name := r.Context(), r.PathValue("model"), r.PathValue("environment")
@@ -103,14 +75,6 @@ func promotionPage(config *Config, r *http.Request) (answer, error) {
 	}, nil
 }
 
-// promotionAPI is where the API says whether a release may be promoted; without a release, which there are.
-func promotionAPI(model, to string, release registry.Digest) string {
-	if release == "" {
-		return modelAPI(model, "promotions", "environment", to)
-	}
-	return modelAPI(model, "promotion-check", "environment", to, "digest", string(release))
-}
-
 // link gives the proofs of requirements their addresses in an environment.
 func (view *promotionView) link(environment string) {
 	for i := range view.Groups {
@@ -132,89 +96,4 @@ func (view *promotionView) offer(ctx context.Context, environment string, releas
 			view.Offers = append(view.Offers, offers(ctx, f)...)
 		}
 	}
-}
-
-// readHead is a head that the reader may see, or the zero Head.
-func readHead(ctx context.Context, reg api.Interface, environment, model string) (history.Head, error) {
-	heads, err := reg.Heads(ctx, environment, model)
-	return headIn(heads, environment), err
-}
-
-// at is a release in an environment; without a digest, its head.
-type at struct {
-	environment string
-	release     registry.Digest
-}
-
-// readCoverage resolves releases of a model for each node type. Readers who may read no node types get none.
-func readCoverage(ctx context.Context, config *Config, model string, places ...at) (rows []coverage, cut bool, err error) {
-	if err := config.Authorize(ctx, storage.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, err
-	}
-	nodes, err := config.NodeTypes.List(ctx, "", nodesShown+1)
-	if err != nil {
-		return nil, false, err
-	}
-	if cut = len(nodes) > nodesShown; cut {
-		nodes = nodes[:nodesShown]
-	}
-	for _, n := range nodes {
-		row := coverage{Node: registry.PlainText(n.Name), Machine: machine(n.Document)}
-		for _, place := range places {
-			f, err := findEngine(ctx, config.Registry, api.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
-			if err != nil {
-				return nil, false, err
-			}
-			row.Engines = append(row.Engines, f)
-		}
-		for _, f := range row.Engines {
-			row.Differs = row.Differs || f.URL != "" && f.Label != row.Engines[0].Label || f.Missing != row.Engines[0].Missing
-		}
-		rows = append(rows, row)
-	}
-	return rows, cut, nil
-}
-
-// findEngine resolves, and describes also that there is no engine.
-func findEngine(ctx context.Context, reg api.Interface, q api.ResolveQuery) (found, error) {
-	f := found{Environment: q.Environment}
-	answer, err := reg.Resolve(ctx, q)
-	for _, c := range answer.Candidates {
-		if c.Chosen {
-			continue
-		}
-		rejected := candidate{Label: registry.PlainText(c.Label)}
-		for _, reason := range c.Reasons {
-			rejected.Reasons = append(rejected.Reasons, registry.PlainText(reason))
-		}
-		f.Reasons = append(f.Reasons, rejected)
-	}
-	switch code := registry.CodeOf(err); {
-	case err == nil && answer.Engine != nil:
-		f.Label, f.URL = answer.Engine.Label(), engineURL(q.Model, answer.Engine.Digest, q.Environment)
-	case err == nil, code == registry.CodeNoEngine:
-		f.Missing = "no engine fits"
-	case code == registry.CodeNotFound:
-		f.Missing = "nothing is there"
-	case code == registry.CodePolicy, code == registry.CodeForbidden, code == registry.CodeTrust, code == registry.CodeDigest, code == registry.CodeInvalid:
-		text, _ := registry.TextForClients(err)
-		f.Missing = registry.PlainText(text)
-	default:
-		return f, err
-	}
-	return f, nil
-}
-
-// addressOf is the address of this service: the configured one, or that at which the reader reached it.
-func addressOf(configured string, r *http.Request) string {
-	if configured != "" {
-		return configured
-	}
-	scheme := "http://"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https://"
-	}
-	return scheme + registry.PlainText(r.Host)
 }

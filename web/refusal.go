@@ -1,7 +1,6 @@
 package web
 
 import (
-	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
@@ -54,18 +53,4 @@ func tooMany(header http.Header, wait time.Duration) answer {
 	text := "You asked for more pages than this service shows at once. Wait " + registry.Count(seconds, "second") + " and try again."
 	view := refusal{Heading: "Too many requests", Text: text}
 	return answer{template: "refusal", title: view.Heading, status: http.StatusTooManyRequests, body: view}
-}
-
-// explain returns what a reader may know of an error, and logs the rest.
-func explain(logger *slog.Logger, r *http.Request, err error) (text string, hints []string) {
-	switch registry.CodeOf(err) {
-	case registry.CodeInternal, registry.CodeUnavailable:
-		logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
-		return "The service could not read its data. Its log has the reason. Try again in a moment.", nil
-	}
-	text, all := registry.TextForClients(err)
-	if !all {
-		logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
-	}
-	return registry.PlainText(text), registry.Hints(err)
 }

@@ -10,25 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// SignInPath is the page on which people sign in, and see as whom they are signed in.
-const SignInPath = "/signin"
-
 // signInPattern is the only route for requests without a principal.
 const signInPattern = "GET " + SignInPath
-
-// SignIn is how people sign in to a service. All fields but Ways are required.
-type SignIn struct {
-	Ways  []Way  // the issuers at which people can sign in; may be empty
-	Token string // path of the form with the fields token and return
-	With  string // prefix of the name of an issuer in the path that begins a sign-in
-	Out   string // path of the form that ends the session, or with the field everywhere=1 all sessions
-}
-
-// Way is an issuer at which people can sign in.
-type Way struct {
-	Name   string
-	Issuer string // its URL
-}
 
 // signIn is the page on which people sign in.
 type signIn struct {

@@ -2,7 +2,8 @@ package web
 
 import (
 	"fmt"
-	"net/url"
+	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -145,39 +146,32 @@ func latencyBounds(low, high int64) string {
 	return latency(low) + " to " + latency(high)
 }
 
-// Addresses of pages. A component of a model's name begins with a letter or digit, so that "-" ends the name.
-const (
-	modelsPath = "/models/"
-	apiPath    = "/api/v1"
-	separator  = "/-/"
-)
-
-// pathOf escapes each component of a path.
-func pathOf(names ...string) string {
-	var parts []string
-	for _, part := range strings.Split(strings.Join(names, "/"), "/") {
-		parts = append(parts, url.PathEscape(part))
+// explain returns what a reader may know of an error, and logs the rest.
+func explain(logger *slog.Logger, r *http.Request, err error) (text string, hints []string) {
+	switch registry.CodeOf(err) {
+	case registry.CodeInternal, registry.CodeUnavailable:
+		logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
+		return "The service could not read its data. Its log has the reason. Try again in a moment.", nil
 	}
-	return strings.Join(parts, "/")
+	text, all := registry.TextForClients(err)
+	if !all {
+		logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
+	}
+	return registry.PlainText(text), registry.Hints(err)
 }
 
-// withQuery adds a query to an address; empty values are left out.
-func withQuery(address string, pairs ...string) string {
-	q := make(url.Values)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			q.Set(pairs[i], pairs[i+1])
-		}
+func plain(lines []string) []string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, registry.PlainText(line))
 	}
-	if len(q) == 0 {
-		return address
-	}
-	return address + "?" + q.Encode()
+	return all
 }
 
-func modelURL(model string) string { return modelsPath + pathOf(model) }
-
-// modelAPI is the address of an operation of the API on a model.
-func modelAPI(model, operation string, pairs ...string) string {
-	return withQuery(apiPath+modelsPath+pathOf(model, operation), pairs...)
+func digestsOf(all []registry.Digest) []digest {
+	var out []digest
+	for _, d := range all {
+		out = append(out, digestOf(d))
+	}
+	return out
 }

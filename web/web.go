@@ -13,52 +13,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
-)
-
-// Config configures the pages. All fields up to Runtimes are required.
-type Config struct {
-	// Registry returns what pages show. It checks the permissions of the context's principal itself.
-	Registry api.Interface
-	// Preview decides about promotions, with permissions checked in the same way.
-	Preview api.Previewer
-	// Authorize checks a permission of the context's principal for things that belong to no model. Errors:
-	// CodeForbidden.
-	Authorize func(ctx context.Context, permission storage.Permission, environment, model string) error
-	// ReadNode reads a node document, or a node as Kubernetes prints it. Errors: CodeInvalid.
-	ReadNode  func(name string, data []byte) (artifact.Node, error)
-	NodeTypes storage.NodeTypes
-	Runtimes  storage.Runtimes
-	// Refused returns why a request has no principal, for a page that explains how to sign in. Nil: it is not
-	// known.
-	Refused func(ctx context.Context) error
-	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
-	Compare policy.CompareReleases
-	// Content reads what releases consist of. Nil: pages do not show it.
-	Content *Content
-	// Nodes is what nodes report. Nil: pages do not show it.
-	Nodes *NodeReports
-	// Operations returns the state that administrators look after. It checks no permission. Nil: there is no such page.
-	Operations func(ctx context.Context) (api.Operations, error)
-	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.
-	// Nil: there is no limit.
-	Wait func(r *http.Request) time.Duration
-	// URL is where clients reach the service, as commands on pages name it. Empty: as the reader reached it.
-	URL string
-	// SignIn is how people sign in; nil where the service has no sessions.
-	SignIn *SignIn
-	Now    storage.Clock // nil means time.Now
-	Logger *slog.Logger  // nil discards
-}
-
-// maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
-const (
-	maxQuery  = 4 << 10
-	maxValue  = 512
-	maxReturn = 1 << 10 // of the page to come back to
 )
 
 // site serves the pages.
@@ -66,18 +21,6 @@ type site struct {
 	Config
 	pages  map[string]*template.Template
 	assets assets
-}
-
-// answer is a page that is ready to be shown.
-type answer struct {
-	template string // its name, without the ending
-	title    string
-	nav      string // the entry of the navigation that is current
-	api      string // address of the same facts as JSON
-	live     string // query of the event stream that tells of changes; empty if the page does not follow any
-	status   int    // 0: 200
-	location string // page to go to instead; the other fields are unused then
-	body     any
 }
 
 // handle reads what a page shows.
