@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // boardModels is how many models a board shows at once.
@@ -27,41 +28,41 @@ type boardRow struct {
 	Next  []decision // of the promotions that would change something
 }
 
-func boardPage(config *Config, r *http.Request) (answer, error) {
+func boardPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	after := r.URL.Query().Get("after")
 	environments, err := config.Registry.Environments(r.Context())
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	page, err := config.Registry.Models(r.Context(), "", after, boardModels)
+	list, err := config.Registry.Models(r.Context(), "", after, boardModels)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	view := board{After: after}
 	for _, e := range environments.List {
 		view.Environments = append(view.Environments, e.Name)
 	}
-	for _, m := range page.Items {
+	for _, m := range list.Items {
 		row, err := readRow(r.Context(), config, environments, m)
 		if err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 		view.Rows = append(view.Rows, row)
 	}
 	if after != "" {
 		view.First = "/"
 	}
-	if page.Next != "" {
-		view.Next = withQuery("/", "after", page.Next)
+	if list.Next != "" {
+		view.Next = page.WithQuery("/", "after", list.Next)
 	}
-	return answer{
-		template: "board", title: "Models", nav: "Models", body: view, live: apiPath + "/events",
-		api: withQuery(apiPath+"/models", "after", after, "limit", "50"),
+	return page.Answer{
+		Template: "board", Title: "Models", Nav: "Models", Body: view, Live: page.APIPath + "/events",
+		API: page.WithQuery(page.APIPath+"/models", "after", after, "limit", "50"),
 	}, nil
 }
 
-func readRow(ctx context.Context, config *Config, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
-	row := boardRow{Model: m.Name, URL: modelURL(m.Name)}
+func readRow(ctx context.Context, config *page.Config, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
+	row := boardRow{Model: m.Name, URL: page.ModelURL(m.Name)}
 	for _, e := range environments.List {
 		c, err := readCell(ctx, config, e, headIn(m.Heads, e.Name))
 		if err != nil {

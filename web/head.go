@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // cell is what one environment has of a model.
@@ -17,8 +18,8 @@ type cell struct {
 	Environment string
 	Version     string // empty: nothing that the reader may see
 	URL         string
-	Digest      digest
-	Since       moment
+	Digest      page.Digest
+	Since       page.Moment
 	By          string // who let it in
 	Hold        string
 	BreakGlass  string
@@ -41,14 +42,14 @@ func readHead(ctx context.Context, reg api.Interface, environment, model string)
 }
 
 // readCell describes a head.
-func readCell(ctx context.Context, config *Config, e policy.Environment, h history.Head) (cell, error) {
+func readCell(ctx context.Context, config *page.Config, e policy.Environment, h history.Head) (cell, error) {
 	c := cell{Environment: e.Name}
 	if h.Release == "" {
 		return c, nil
 	}
-	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), momentOf(config.Now, h.Since)
+	c.Version, c.Digest, c.Since = h.Version, page.DigestOf(h.Release), page.MomentOf(config.Now, h.Since)
 	c.Hold, c.BreakGlass = registry.PlainText(h.Hold), registry.PlainText(h.BreakGlass)
-	c.URL = withQuery(modelURL(h.Model), "environment", e.Name)
+	c.URL = page.WithQuery(page.ModelURL(h.Model), "environment", e.Name)
 	var err error
 	if c.By, err = movedBy(ctx, config.Registry, e, h); err != nil || !e.Protected() {
 		return c, err
@@ -99,5 +100,5 @@ func movedBy(ctx context.Context, reg api.Interface, e policy.Environment, h his
 	if newest.Release != h.Release {
 		return "", nil
 	}
-	return registry.PlainText(cmp.Or(nameOf(newest.Principal), "local user")), nil
+	return registry.PlainText(cmp.Or(page.NameOf(newest.Principal), "local user")), nil
 }

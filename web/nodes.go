@@ -10,6 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
 
 // maxNode is the maximum size in bytes of a form with a node document.
@@ -28,9 +30,9 @@ type nodesView struct {
 	Covered      bool   // Nodes say which engine they get
 	Reported     bool   // Nodes say how many of them report
 	Reports      *reportsView
-	Answer       *found // to the document of the form
-	Machine      string // that it describes
-	Fault        string // why it could not be read
+	Answer       *releases.Found // to the document of the form
+	Machine      string          // that it describes
+	Fault        string          // why it could not be read
 }
 
 // nodeRow is a node type, and what it gets.
@@ -38,52 +40,52 @@ type nodeRow struct {
 	Name     string
 	Machine  string
 	Software string
-	Engine   *found
+	Engine   *releases.Found
 	Reports  string // how many nodes of it say what they have; empty where that is not shown
 }
 
-func nodesPage(config *Config, r *http.Request) (answer, error) {
+func nodesPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	view, err := readNodes(config, r, r.URL.Query().Get)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	return nodesAnswer(view), nil
 }
 
 // resolvePasted answers the form of the page: which engine a pasted node gets. It changes nothing.
-func resolvePasted(config *Config, r *http.Request) (answer, error) {
+func resolvePasted(config *page.Config, r *http.Request) (page.Answer, error) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxNode)
 	if err := r.ParseForm(); err != nil {
-		return answer{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxNode)
+		return page.Answer{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxNode)
 	}
 	for _, name := range []string{"model", "environment", "runtime"} {
-		if len(r.PostForm.Get(name)) > maxValue {
-			return answer{}, registry.Errorf(registry.CodeInvalid, "%s: want at most %d bytes", name, maxValue)
+		if len(r.PostForm.Get(name)) > page.MaxValue {
+			return page.Answer{}, registry.Errorf(registry.CodeInvalid, "%s: want at most %d bytes", name, page.MaxValue)
 		}
 	}
 	view, err := readNodes(config, r, r.PostForm.Get)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	view.Pasted = r.PostForm.Get("node")
 	if err := answerForm(r.Context(), config, &view); err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	return nodesAnswer(view), nil
 }
 
-func nodesAnswer(view nodesView) answer {
-	return answer{template: "nodes", title: "Nodes", nav: "Nodes", body: view, api: apiPath + "/node-types"}
+func nodesAnswer(view nodesView) page.Answer {
+	return page.Answer{Template: "nodes", Title: "Nodes", Nav: "Nodes", Body: view, API: page.APIPath + "/node-types"}
 }
 
 // answerForm resolves for the document of the form. What the reader wrote wrongly is said beside it.
-func answerForm(ctx context.Context, config *Config, view *nodesView) error {
+func answerForm(ctx context.Context, config *page.Config, view *nodesView) error {
 	node, err := config.ReadNode("node", []byte(view.Pasted))
 	if err != nil {
 		view.Fault = registry.PlainText(err.Error())
 		return nil
 	}
-	view.Machine = machine(node)
+	view.Machine = releases.Machine(node)
 	q := api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: node}
 	if view.Runtime != "" {
 		runtime, err := config.Runtimes.Get(ctx, view.Runtime)
@@ -93,12 +95,12 @@ func answerForm(ctx context.Context, config *Config, view *nodesView) error {
 		}
 		q.Runtime = &runtime
 	}
-	f, err := findEngine(ctx, config.Registry, q)
+	f, err := releases.FindEngine(ctx, config.Registry, q)
 	view.Answer = &f
 	return err
 }
 
-func readNodes(config *Config, r *http.Request, value func(string) string) (nodesView, error) {
+func readNodes(config *page.Config, r *http.Request, value func(string) string) (nodesView, error) {
 	ctx := r.Context()
 	if err := config.Authorize(ctx, storage.PermissionRead, "", ""); err != nil {
 		return nodesView{}, err
@@ -117,13 +119,13 @@ func readNodes(config *Config, r *http.Request, value func(string) string) (node
 		return view, err
 	}
 	after := value("after")
-	nodes, err := config.NodeTypes.List(ctx, after, nodesShown+1)
+	nodes, err := config.NodeTypes.List(ctx, after, releases.NodesShown+1)
 	if err != nil {
 		return view, err
 	}
-	if len(nodes) > nodesShown {
-		nodes = nodes[:nodesShown]
-		view.Next = withQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
+	if len(nodes) > releases.NodesShown {
+		nodes = nodes[:releases.NodesShown]
+		view.Next = page.WithQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
 	}
 	runtimes, err := config.Runtimes.List(ctx, "", storage.DefaultPage)
 	if err != nil {
@@ -134,9 +136,9 @@ func readNodes(config *Config, r *http.Request, value func(string) string) (node
 	}
 	view.Covered = view.Model != ""
 	for _, n := range nodes {
-		row := nodeRow{Name: registry.PlainText(n.Name), Machine: machine(n.Document), Software: software(n.Document.Runtimes)}
+		row := nodeRow{Name: registry.PlainText(n.Name), Machine: releases.Machine(n.Document), Software: software(n.Document.Runtimes)}
 		if view.Covered {
-			f, err := findEngine(ctx, config.Registry, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
+			f, err := releases.FindEngine(ctx, config.Registry, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
 			if err != nil {
 				return view, err
 			}

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 const (
@@ -40,23 +41,23 @@ type hit struct {
 	Hint string
 }
 
-func searchPage(config *Config, r *http.Request) (answer, error) {
+func searchPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	view := searchView{Query: text}
 	if text != "" {
 		if err := findModels(r.Context(), config.Registry, strings.ToLower(text), &view); err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 		if err := findPeople(r.Context(), config.Registry, strings.ToLower(text), &view); err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 		if d := registry.Digest(text); d.Validate() == nil {
 			if err := findSubjects(r.Context(), config.Registry, d, &view); err != nil {
-				return answer{}, err
+				return page.Answer{}, err
 			}
 		}
 	}
-	return answer{template: "search", title: "Search", body: view, api: apiPath + "/models"}, nil
+	return page.Answer{Template: "search", Title: "Search", Body: view, API: page.APIPath + "/models"}, nil
 }
 
 // findModels finds models whose name contains the text, and heads whose version or digest begins with it.
@@ -64,19 +65,19 @@ func findModels(ctx context.Context, reg api.Interface, text string, view *searc
 	hex := strings.TrimPrefix(text, "sha256:")
 	scanned, read := 0, 0
 	for after := ""; ; {
-		page, err := reg.Models(ctx, "", after, storage.MaxPage)
+		list, err := reg.Models(ctx, "", after, storage.MaxPage)
 		if err != nil {
 			return err
 		}
-		for _, m := range page.Items {
+		for _, m := range list.Items {
 			scanned++
 			if strings.Contains(m.Name, text) {
-				view.Hits = append(view.Hits, hit{"model", m.Name, modelURL(m.Name), ""})
+				view.Hits = append(view.Hits, hit{"model", m.Name, page.ModelURL(m.Name), ""})
 			}
 			for _, h := range m.Heads {
 				_, digits, _ := strings.Cut(string(h.Release), ":")
 				if h.Version == text || len(hex) >= shortestPrefix && strings.HasPrefix(digits, hex) {
-					view.Hits = append(view.Hits, hit{"head of " + h.Environment, m.Name + " " + h.Version, releaseURL(m.Name, h.Release, h.Environment), digits[:min(len(digits), shortDigest)]})
+					view.Hits = append(view.Hits, hit{"head of " + h.Environment, m.Name + " " + h.Version, page.ReleaseURL(m.Name, h.Release, h.Environment), digits[:min(len(digits), page.ShortDigest)]})
 				}
 				if read >= searchRead {
 					view.Cut = true
@@ -90,7 +91,7 @@ func findModels(ctx context.Context, reg api.Interface, text string, view *searc
 				return nil
 			}
 		}
-		if after = page.Next; after == "" {
+		if after = list.Next; after == "" {
 			return nil
 		}
 	}
@@ -109,9 +110,9 @@ func findSubjects(ctx context.Context, reg api.Interface, d registry.Digest, vie
 			continue
 		}
 		seen[place] = true
-		h := hit{"release in " + e.Environment, e.Model + " " + e.Version, releaseURL(e.Model, d, e.Environment), digestOf(d).Short}
+		h := hit{"release in " + e.Environment, e.Model + " " + e.Version, page.ReleaseURL(e.Model, d, e.Environment), page.DigestOf(d).Short}
 		if e.Release != "" && e.Release != d {
-			h.What, h.URL = "engine in "+e.Environment, engineURL(e.Model, d, e.Environment)
+			h.What, h.URL = "engine in "+e.Environment, page.EngineURL(e.Model, d, e.Environment)
 		}
 		view.Hits = append(view.Hits, h)
 	}
@@ -137,7 +138,7 @@ func findEngines(ctx context.Context, reg api.Interface, h history.Head, text st
 		if found && len(view.Hits) < searchShown {
 			view.Hits = append(view.Hits, hit{
 				"engine in " + h.Environment, h.Model + " " + h.Version + " " + e.Label() + ", " + e.Toolchain.Name + " " + e.Toolchain.Version,
-				engineURL(h.Model, e.Digest, h.Environment), digestOf(e.Digest).Short,
+				page.EngineURL(h.Model, e.Digest, h.Environment), page.DigestOf(e.Digest).Short,
 			})
 		}
 	}
@@ -156,7 +157,7 @@ func findPeople(ctx context.Context, reg api.Interface, text string, view *searc
 			continue
 		}
 		seen[e.Principal] = true
-		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(nameOf(e.Principal)), withQuery("/history", "principal", e.Principal), ""})
+		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(page.NameOf(e.Principal)), page.WithQuery("/history", "principal", e.Principal), ""})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // periodsShown is how many heads of an environment a timeline goes back.
@@ -16,16 +17,16 @@ const periodsShown = 8
 type period struct {
 	Environment string
 	Version     string
-	URL         string // of the release
-	From, Until moment // Until is zero for what is there now
-	Move        state  // how it became the head
+	URL         string      // of the release
+	From, Until page.Moment // Until is zero for what is there now
+	Move        page.State  // how it became the head
 	By          string
 	Reason      string
 }
 
 // timelineOf lists what protected environments had, each newest first, in the order of the chain. The
 // reader sees those whose head they may see.
-func timelineOf(ctx context.Context, config *Config, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
+func timelineOf(ctx context.Context, config *page.Config, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
 	var all []period
 	for _, e := range environments.List {
 		if !e.Protected() || headIn(heads, e.Name).Release == "" {
@@ -35,12 +36,12 @@ func timelineOf(ctx context.Context, config *Config, environments policy.Environ
 		if err != nil {
 			return nil, err
 		}
-		var until moment
+		var until page.Moment
 		for _, m := range moves {
 			view := describeEvent(config.Now, m)
-			move := stateOf(classGood, "promoted")
+			move := page.StateOf(page.ClassGood, "promoted")
 			if m.Kind == history.EventRollback {
-				move = stateOf(classBad, "rolled back")
+				move = page.StateOf(page.ClassBad, "rolled back")
 			}
 			all = append(all, period{e.Name, view.Version, view.URL, view.Time, until, move, view.By, view.Reason})
 			until = view.Time

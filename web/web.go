@@ -14,17 +14,18 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // site serves the pages.
 type site struct {
-	Config
+	page.Config
 	pages  map[string]*template.Template
 	assets assets
 }
 
 // handle reads what a page shows.
-type handle func(config *Config, r *http.Request) (answer, error)
+type handle func(config *page.Config, r *http.Request) (page.Answer, error)
 
 // Route is one page.
 type Route struct {
@@ -37,10 +38,10 @@ type Route struct {
 func Routes() []Route {
 	return []Route{
 		{"GET /{$}", []string{"after"}, boardPage},
-		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, modelPages},
+		{"GET " + page.ModelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, modelPages},
 		{"GET /environments/{environment}/promote/{model...}", nil, promotionPage},
-		{"GET /environments/{environment}" + actPath + "{model...}", formFields, actPage},
-		{"POST /environments/{environment}" + actPath + "{model...}", nil, submit},
+		{"GET /environments/{environment}" + page.ActPath + "{model...}", formFields, actPage},
+		{"POST /environments/{environment}" + page.ActPath + "{model...}", nil, submit},
 		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, nodesPage},
 		{"POST /nodes", nil, resolvePasted},
 		{"GET /history", []string{"environment", "model", "kind", "signer", "principal", "before"}, historyPage},
@@ -73,7 +74,7 @@ func (s *Site) RefuseSignIn(w http.ResponseWriter, r *http.Request, err error, b
 }
 
 // New returns the handler of all pages. Errors: CodeInvalid if the configuration lacks something.
-func New(c Config) (*Site, error) {
+func New(c page.Config) (*Site, error) {
 	if c.Registry == nil || c.Preview == nil || c.Authorize == nil || c.ReadNode == nil || c.NodeTypes == nil || c.Runtimes == nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "web: registry, preview, authorize, readers and tables are all required")
 	}
@@ -115,37 +116,37 @@ func (s *site) serve(route Route) http.Handler {
 		if err != nil {
 			a = refusalPage(&s.Config, r, err)
 		}
-		if a.location != "" {
-			http.Redirect(w, r, a.location, http.StatusSeeOther)
+		if a.Location != "" {
+			http.Redirect(w, r, a.Location, http.StatusSeeOther)
 			return
 		}
 		s.send(w, r, a)
 	})
 }
 
-func (s *site) read(route Route, r *http.Request) (answer, error) {
+func (s *site) read(route Route, r *http.Request) (page.Answer, error) {
 	if _, ok := storage.PrincipalOf(r.Context()); !ok && route.Pattern != signInPattern {
-		return answer{}, s.unknownCaller(r.Context())
+		return page.Answer{}, s.unknownCaller(r.Context())
 	}
 	if err := checkQuery(r, route.Query); err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	return route.handle(&s.Config, r)
 }
 
 // checkQuery refuses queries that no link of a page has.
 func checkQuery(r *http.Request, names []string) error {
-	if len(r.URL.RawQuery) > maxQuery {
-		return registry.Errorf(registry.CodeInvalid, "the address has a query of %d bytes: want at most %d", len(r.URL.RawQuery), maxQuery)
+	if len(r.URL.RawQuery) > page.MaxQuery {
+		return registry.Errorf(registry.CodeInvalid, "the address has a query of %d bytes: want at most %d", len(r.URL.RawQuery), page.MaxQuery)
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "the query of the address cannot be read: %w", err)
 	}
 	for name, all := range values {
-		limit := maxValue
+		limit := page.MaxValue
 		if name == "return" {
-			limit = maxReturn
+			limit = page.MaxReturn
 		}
 		if !slices.Contains(names, name) || len(all) > 1 || len(all[0]) > limit {
 			return registry.Errorf(registry.CodeInvalid, "query: %.40q is unknown, given twice or longer than %d bytes", name, limit)
@@ -165,15 +166,15 @@ func (s *site) unknownCaller(ctx context.Context) error {
 }
 
 // send writes a page. A page that cannot be made is logged, and the reader gets a plain sentence.
-func (s *site) send(w http.ResponseWriter, r *http.Request, a answer) {
+func (s *site) send(w http.ResponseWriter, r *http.Request, a page.Answer) {
 	var out bytes.Buffer
-	if err := s.pages[a.template].ExecuteTemplate(&out, "layout", frameOf(&s.Config, r, a)); err != nil {
-		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.template, "error", err)
+	if err := s.pages[a.Template].ExecuteTemplate(&out, "layout", frameOf(&s.Config, r, a)); err != nil {
+		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.Template, "error", err)
 		http.Error(w, "This page could not be made. The log of the service has the reason.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "private, no-cache")
-	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
+	w.WriteHeader(cmp.Or(a.Status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // fails if the reader is gone
 }

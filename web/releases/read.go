@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"context"
@@ -9,37 +9,39 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
-const releasesPage = 20
+// PageSize is how many releases of a model are listed at a time.
+const PageSize = 20
 
-// read is a release with its evidence.
-type read struct {
+// Read is a release with its evidence.
+type Read struct {
 	artifact.Release
 	environment string
-	claims      []evidence.Claim
+	Claims      []evidence.Claim
 	counted     []evidence.Claim
 	ignored     evidence.IgnoredEvidence
 }
 
-// readRelease reads a release and its evidence.
-func readRelease(ctx context.Context, reg api.Interface, environment, model, ref string) (read, error) {
+// ReadRelease reads a release and its evidence.
+func ReadRelease(ctx context.Context, reg api.Interface, environment, model, ref string) (Read, error) {
 	release, err := reg.Release(ctx, environment, model, ref)
 	if err != nil {
-		return read{}, err
+		return Read{}, err
 	}
 	claims, dropped, err := reg.Claims(ctx, environment, release)
 	if err != nil {
-		return read{}, err
+		return Read{}, err
 	}
 	counted, misplaced := evidence.Accept(release, claims)
 	dropped.Ignore(misplaced...)
-	return read{release, environment, claims, counted, dropped}, nil
+	return Read{release, environment, claims, counted, dropped}, nil
 }
 
-// findPlace finds a release: in the environment that is asked for, or in the last one of the chain that has it and
-// that the reader may see.
-func findPlace(ctx context.Context, reg api.Interface, asked string, find func(environment string) error) (policy.Environments, string, error) {
+// FindPlace finds a release: in the environment that is asked for, or in the last environment of the chain that has it
+// and that the reader may see.
+func FindPlace(ctx context.Context, reg api.Interface, asked string, find func(environment string) error) (policy.Environments, string, error) {
 	environments, err := reg.Environments(ctx)
 	if err != nil {
 		return environments, "", err
@@ -65,24 +67,24 @@ func findPlace(ctx context.Context, reg api.Interface, asked string, find func(e
 	return environments, "", first
 }
 
-// side is one of the two releases.
-type side struct {
+// Side is a release in a comparison.
+type Side struct {
 	Version, URL, Environment string
-	Digest                    digest
+	Digest                    page.Digest
 }
 
-func sideOf(in read) side {
-	return side{in.Tag(), releaseURL(in.Model, in.Digest, in.environment), in.environment, digestOf(in.Digest)}
+func sideOf(in Read) Side {
+	return Side{in.Tag(), page.ReleaseURL(in.Model, in.Digest, in.environment), in.environment, page.DigestOf(in.Digest)}
 }
 
 // side is the release as the registry compares it.
-func (in read) side() api.ReleaseSide {
-	return api.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.claims}
+func (in Read) side() api.ReleaseSide {
+	return api.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.Claims}
 }
 
 // releaseOf finds a release of an environment with an engine: the head, else the first by tag.
-func releaseOf(reg api.Interface, r *http.Request, environment, model string, d registry.Digest) (read, error) {
-	in, err := readRelease(r.Context(), reg, environment, model, "")
+func releaseOf(reg api.Interface, r *http.Request, environment, model string, d registry.Digest) (Read, error) {
+	in, err := ReadRelease(r.Context(), reg, environment, model, "")
 	if err == nil {
 		if _, ok := in.Engine(d); ok {
 			return in, nil
@@ -91,20 +93,20 @@ func releaseOf(reg api.Interface, r *http.Request, environment, model string, d 
 		return in, err
 	}
 	for after := ""; ; {
-		page, err := reg.Releases(r.Context(), environment, model, after, releasesPage)
+		list, err := reg.Releases(r.Context(), environment, model, after, PageSize)
 		if err != nil {
 			return in, err
 		}
-		for _, t := range page.Items {
+		for _, t := range list.Items {
 			release, err := reg.Release(r.Context(), environment, model, string(t.Release))
 			if err != nil {
 				return in, err
 			}
 			if _, ok := release.Engine(d); ok {
-				return readRelease(r.Context(), reg, environment, model, string(t.Release))
+				return ReadRelease(r.Context(), reg, environment, model, string(t.Release))
 			}
 		}
-		if after = page.Next; after == "" || after > "" && len(page.Items) == 0 {
+		if after = list.Next; after == "" || after > "" && len(list.Items) == 0 {
 			return in, registry.Errorf(registry.CodeNotFound, "no release of %s in %s has engine %s", model, environment, d)
 		}
 	}

@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"context"
@@ -9,18 +9,19 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
-// coverage is the engine that a node type gets of two environments.
-type coverage struct {
+// Coverage is the engine that a node type gets of two environments.
+type Coverage struct {
 	Node    string
 	Machine string
-	Engines []found
+	Engines []Found
 	Differs bool
 }
 
-// found is the answer of a resolve: an engine, or why there is none.
-type found struct {
+// Found is the answer of a resolve: an engine, or why there is none.
+type Found struct {
 	Environment string
 	Label       string
 	URL         string
@@ -34,33 +35,33 @@ type candidate struct {
 	Reasons []string
 }
 
-// nodesShown is how many node types a page resolves for.
-const nodesShown = 50
+// NodesShown is how many node types a page resolves for.
+const NodesShown = 50
 
-// at is a release in an environment; without a digest, its head.
-type at struct {
-	environment string
-	release     registry.Digest
+// At is a release in an environment; without a digest, its head.
+type At struct {
+	Environment string
+	Release     registry.Digest
 }
 
-// readCoverage resolves releases of a model for each node type. Readers who may read no node types get none.
-func readCoverage(ctx context.Context, config *Config, model string, places ...at) (rows []coverage, cut bool, err error) {
+// ReadCoverage resolves releases of a model for each node type. Readers who may read no node types get none.
+func ReadCoverage(ctx context.Context, config *page.Config, model string, places ...At) (rows []Coverage, cut bool, err error) {
 	if err := config.Authorize(ctx, storage.PermissionRead, "", ""); registry.HasCode(err, registry.CodeForbidden) {
 		return nil, false, nil
 	} else if err != nil {
 		return nil, false, err
 	}
-	nodes, err := config.NodeTypes.List(ctx, "", nodesShown+1)
+	nodes, err := config.NodeTypes.List(ctx, "", NodesShown+1)
 	if err != nil {
 		return nil, false, err
 	}
-	if cut = len(nodes) > nodesShown; cut {
-		nodes = nodes[:nodesShown]
+	if cut = len(nodes) > NodesShown; cut {
+		nodes = nodes[:NodesShown]
 	}
 	for _, n := range nodes {
-		row := coverage{Node: registry.PlainText(n.Name), Machine: machine(n.Document)}
+		row := Coverage{Node: registry.PlainText(n.Name), Machine: Machine(n.Document)}
 		for _, place := range places {
-			f, err := findEngine(ctx, config.Registry, api.ResolveQuery{Environment: place.environment, Model: model, Version: string(place.release), Node: n.Document})
+			f, err := FindEngine(ctx, config.Registry, api.ResolveQuery{Environment: place.Environment, Model: model, Version: string(place.Release), Node: n.Document})
 			if err != nil {
 				return nil, false, err
 			}
@@ -74,9 +75,9 @@ func readCoverage(ctx context.Context, config *Config, model string, places ...a
 	return rows, cut, nil
 }
 
-// findEngine resolves, and describes also that there is no engine.
-func findEngine(ctx context.Context, reg api.Interface, q api.ResolveQuery) (found, error) {
-	f := found{Environment: q.Environment}
+// FindEngine resolves, and describes also that there is no engine.
+func FindEngine(ctx context.Context, reg api.Interface, q api.ResolveQuery) (Found, error) {
+	f := Found{Environment: q.Environment}
 	answer, err := reg.Resolve(ctx, q)
 	for _, c := range answer.Candidates {
 		if c.Chosen {
@@ -90,7 +91,7 @@ func findEngine(ctx context.Context, reg api.Interface, q api.ResolveQuery) (fou
 	}
 	switch code := registry.CodeOf(err); {
 	case err == nil && answer.Engine != nil:
-		f.Label, f.URL = answer.Engine.Label(), engineURL(q.Model, answer.Engine.Digest, q.Environment)
+		f.Label, f.URL = answer.Engine.Label(), page.EngineURL(q.Model, answer.Engine.Digest, q.Environment)
 	case err == nil, code == registry.CodeNoEngine:
 		f.Missing = "no engine fits"
 	case code == registry.CodeNotFound:
@@ -104,8 +105,8 @@ func findEngine(ctx context.Context, reg api.Interface, q api.ResolveQuery) (fou
 	return f, nil
 }
 
-// machine describes a node in words.
-func machine(n artifact.Node) string {
+// Machine describes a node in words.
+func Machine(n artifact.Node) string {
 	words := []string{n.OS, n.CPU.Arch}
 	if n.CPU.Level != "" {
 		words = append(words, "level "+n.CPU.Level)
@@ -117,8 +118,8 @@ func machine(n artifact.Node) string {
 	return registry.PlainText(text)
 }
 
-// gets is the engine, or why there is none.
-func (f found) gets() string {
+// Gets is the engine, or why there is none.
+func (f Found) Gets() string {
 	if f.URL != "" {
 		return f.Label
 	}

@@ -1,10 +1,11 @@
-package web
+package releases
 
 import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // evidenceRow is a claim: who says what about which subject.
@@ -12,14 +13,14 @@ type evidenceRow struct {
 	Subject string
 	What    string
 	Signer  string
-	KeyID   digest // of the signer
-	Covers  string // what it says, and about what
-	Role    string // in which it counts
-	Key     state
-	Time    moment
+	KeyID   page.Digest // of the signer
+	Covers  string      // what it says, and about what
+	Role    string      // in which it counts
+	Key     page.State
+	Time    page.Moment
 	Source  string // what shows the time
 	Reason  string
-	Bundle  digest
+	Bundle  page.Digest
 	URL     string // of its bytes
 }
 
@@ -27,7 +28,7 @@ type evidenceRow struct {
 type quarantine struct{ Subject, Reason, Signer string }
 
 // evidenceRows describes the claims that count, in the order of their subjects.
-func evidenceRows(now storage.Clock, in read) []evidenceRow {
+func evidenceRows(now storage.Clock, in Read) []evidenceRow {
 	var all []evidenceRow
 	for _, subject := range in.Subjects() {
 		for _, c := range in.counted {
@@ -36,9 +37,9 @@ func evidenceRows(now storage.Clock, in read) []evidenceRow {
 			}
 			at, source := c.Time()
 			e := evidenceRow{
-				Subject: subject.Name, What: evidenceName(c.Statement.PredicateType), Signer: signer(c), KeyID: keyID(c), Covers: covers(c), Key: keyState(c.Key), Time: momentOf(now, at),
-				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: digestOf(c.Bundle),
-				URL: modelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
+				Subject: subject.Name, What: EvidenceName(c.Statement.PredicateType), Signer: signer(c), KeyID: keyID(c), Covers: covers(c), Key: KeyState(c.Key), Time: page.MomentOf(now, at),
+				Source: string(source), Reason: registry.PlainText(c.Reason()), Bundle: page.DigestOf(c.Bundle),
+				URL: page.ModelAPI(in.Model, "bundle", "environment", in.environment, "digest", string(c.Bundle)),
 			}
 			if role, ok := c.Issuer(); ok {
 				e.Role = string(role)
@@ -57,23 +58,24 @@ func signer(c evidence.Claim) string {
 	if len(c.Keys) > 0 {
 		return registry.PlainText(c.Keys[0])
 	}
-	return registry.PlainText(c.Signer[:min(len(c.Signer), shortDigest)])
+	return registry.PlainText(c.Signer[:min(len(c.Signer), page.ShortDigest)])
 }
 
-func keyState(k evidence.KeyState) state {
+// KeyState is the state of a signing key as pages show it.
+func KeyState(k evidence.KeyState) page.State {
 	switch k {
 	case evidence.KeyTrusted:
-		return stateOf(classGood, string(k))
+		return page.StateOf(page.ClassGood, string(k))
 	case evidence.KeyRetired:
-		return stateOf(classWait, string(k))
+		return page.StateOf(page.ClassWait, string(k))
 	}
-	return stateOf(classBad, string(evidence.KeyRevoked))
+	return page.StateOf(page.ClassBad, string(evidence.KeyRevoked))
 }
 
 // keyID is the identifier of the key that signed.
-func keyID(c evidence.Claim) digest {
+func keyID(c evidence.Claim) page.Digest {
 	id := registry.PlainText(c.Signer)
-	return digest{id[:min(len(id), shortDigest)], id}
+	return page.Digest{Short: id[:min(len(id), page.ShortDigest)], Full: id}
 }
 
 // covers says in words what a claim states.
@@ -107,8 +109,8 @@ func covers(c evidence.Claim) string {
 	return ""
 }
 
-// evidenceName is the name of a kind of evidence in words.
-func evidenceName(predicateType string) string {
+// EvidenceName is the name of a kind of evidence in words.
+func EvidenceName(predicateType string) string {
 	switch predicateType {
 	case evidence.PredicateSign:
 		return "signature"

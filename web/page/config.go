@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"context"
@@ -48,11 +48,11 @@ type Config struct {
 	Logger *slog.Logger  // nil discards
 }
 
-// maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
+// The maximum sizes of a query and of each of its values, in bytes.
 const (
-	maxQuery  = 4 << 10
-	maxValue  = 512
-	maxReturn = 1 << 10 // of the page to come back to
+	MaxQuery  = 4 << 10
+	MaxValue  = 512
+	MaxReturn = 1 << 10 // of the value with the page to come back to
 )
 
 // Content reads what releases consist of. It checks no permission: pages ask it only about content that the reader may read. All
@@ -101,14 +101,14 @@ type Way struct {
 	Issuer string // its URL
 }
 
-// answer is a page that is ready to be shown.
-type answer struct {
-	template string // its name, without the ending
-	title    string
-	nav      string // the entry of the navigation that is current
-	api      string // address of the same facts as JSON
-	live     string // query of the event stream that tells of changes; empty if the page does not follow any
-	status   int    // 0: 200
-	location string // page to go to instead; the other fields are unused then
-	body     any
+// Answer is a page that is ready to be shown.
+type Answer struct {
+	Template string // its name, without the ending
+	Title    string
+	Nav      string // the entry of the navigation that is current
+	API      string // address of the same facts as JSON
+	Live     string // query of the event stream that tells of changes; empty if the page does not follow any
+	Status   int    // 0: 200
+	Location string // page to go to instead; the other fields are unused then
+	Body     any
 }

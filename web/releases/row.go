@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"cmp"
@@ -11,17 +11,18 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
-// engineRow is an engine in the list of a release.
-type engineRow struct {
+// EngineRow is an engine in the list of a release.
+type EngineRow struct {
 	Label     string
 	URL       string
-	Digest    digest
+	Digest    page.Digest
 	Toolchain string
 	Precision string
 	Native    bool
-	Verdict   state
+	Verdict   page.State
 	Closest   margin // the check that is closest to its limit
 	Accuracy  string
 	Drop      string
@@ -35,13 +36,13 @@ type engineRow struct {
 }
 
 // row describes an engine with its newest reports.
-func row(in read, e artifact.Engine) engineRow {
-	view := engineRow{
-		Label: e.Label(), URL: engineURL(in.Model, e.Digest, in.environment), Digest: digestOf(e.Digest), Precision: e.Precision, Native: e.NativeCode,
-		Toolchain: e.Toolchain.Name + " " + e.Toolchain.Version, Verdict: stateOf(classWait, "not verified"),
+func row(in Read, e artifact.Engine) EngineRow {
+	view := EngineRow{
+		Label: e.Label(), URL: page.EngineURL(in.Model, e.Digest, in.environment), Digest: page.DigestOf(e.Digest), Precision: e.Precision, Native: e.NativeCode,
+		Toolchain: e.Toolchain.Name + " " + e.Toolchain.Version, Verdict: page.StateOf(page.ClassWait, "not verified"),
 	}
 	if e.Bytes > 0 {
-		view.Size, view.bytes = byteSize(e.Bytes), e.Bytes
+		view.Size, view.bytes = page.ByteSize(e.Bytes), e.Bytes
 	}
 	if p := newest[evidence.ParityReport](in.counted, e.Digest, evidence.PredicateParity); p != nil {
 		view.Verdict = verdictState(p.Verdict)
@@ -55,9 +56,9 @@ func row(in read, e artifact.Engine) engineRow {
 		}
 	}
 	if p := newest[evidence.PerformanceReport](in.counted, e.Digest, evidence.PredicatePerformance); p != nil {
-		view.P50, view.P99, view.p50, view.p99 = latency(p.P50Ns), latency(p.P99Ns), p.P50Ns, p.P99Ns
+		view.P50, view.P99, view.p50, view.p99 = page.Latency(p.P50Ns), page.Latency(p.P99Ns), p.P50Ns, p.P99Ns
 		if b := p.Bounds; b != nil {
-			view.P50Bounds, view.P99Bounds = latencyBounds(b.P50LowNs, b.P50HighNs), latencyBounds(b.P99LowNs, b.P99HighNs)
+			view.P50Bounds, view.P99Bounds = page.LatencyBounds(b.P50LowNs, b.P50HighNs), page.LatencyBounds(b.P99LowNs, b.P99HighNs)
 		}
 	}
 	return view
@@ -95,7 +96,7 @@ type margin struct {
 	Limit   string // "at most 0.01"
 	Bounds  string
 	Case    string // the worst one; empty if there is none
-	State   state
+	State   page.State
 	Margin  string // how much of what the limit allows is left: "17 %"; empty where a share means nothing
 	share   float64
 	counted bool
@@ -146,14 +147,14 @@ func bounds(p *evidence.ParityReport) string {
 	return ""
 }
 
-func verdictState(v evidence.Verdict) state {
+func verdictState(v evidence.Verdict) page.State {
 	switch v {
 	case evidence.VerdictPass:
-		return stateOf(classGood, "pass")
+		return page.StateOf(page.ClassGood, "pass")
 	case evidence.VerdictFail:
-		return stateOf(classBad, "fail")
+		return page.StateOf(page.ClassBad, "fail")
 	case evidence.VerdictRecorded:
-		return stateOf(classPlain, "recorded")
+		return page.StateOf(page.ClassPlain, "recorded")
 	}
-	return stateOf(classWait, "undecided")
+	return page.StateOf(page.ClassWait, "undecided")
 }

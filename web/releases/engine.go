@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"fmt"
@@ -14,27 +14,28 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/web/chart"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // engineView is the page of an engine.
 type engineView struct {
-	engineRow
+	EngineRow
 	Model, ModelURL string
 	Release         string
 	ReleaseURL      string
 	Environment     string
-	Target          []fact
-	Made            []fact
+	Target          []page.Fact
+	Made            []page.Fact
 	Checks          []margin
-	Ran             []fact // under which conditions the parity report was made
+	Ran             []page.Fact // under which conditions the parity report was made
 	Reasons         []string
-	Slices          []fact
+	Slices          []page.Fact
 	Worst           []worst         // of each output, the element that differs most
 	Errors          []template.HTML // charts, made by package chart from numbers and escaped names
 	Latency         template.HTML
-	Commands        []command
+	Commands        []page.Command
 	Evidence        []evidenceRow
-	Ignored         []ignored
+	Ignored         []page.Ignored
 	Quarantined     []quarantine
 	Provenance      []branch
 	Derivation      []branch
@@ -60,30 +61,31 @@ type worst struct {
 	number int
 }
 
-func enginePage(config *Config, r *http.Request, model string, d registry.Digest) (answer, error) {
-	var in read
+// EnginePage is the page of an engine. Errors: CodeNotFound if no release has it; errors of the registry.
+func EnginePage(config *page.Config, r *http.Request, model string, d registry.Digest) (page.Answer, error) {
+	var in Read
 	ctx, query := r.Context(), r.URL.Query()
-	_, environment, err := findPlace(ctx, config.Registry, query.Get("environment"), func(name string) (err error) {
+	_, environment, err := FindPlace(ctx, config.Registry, query.Get("environment"), func(name string) (err error) {
 		in, err = releaseOf(config.Registry, r, name, model, d)
 		return err
 	})
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	e, _ := in.Engine(d)
 	view := engineView{
-		engineRow: row(in, e), Model: model, ModelURL: modelURL(model), Release: in.Tag(), ReleaseURL: releaseURL(model, in.Digest, environment),
+		EngineRow: row(in, e), Model: model, ModelURL: page.ModelURL(model), Release: in.Tag(), ReleaseURL: page.ReleaseURL(model, in.Digest, environment),
 		Environment: environment, Target: targetFacts(e.Target), Made: madeFacts(e), Derivation: derivation(in, e),
 	}
 	var files []artifact.File
 	if config.Content != nil {
 		if files, err = config.Content.Files(ctx, registry.Repository(environment, model), d); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 	}
 	view.Commands, view.Provenance = snippets(config, r, in, e, files), provenanceTree(config.Now, in, e, files)
 	for _, i := range in.ignored.Ignored {
-		view.Ignored = append(view.Ignored, ignored{digestOf(i.Bundle), i.Reason})
+		view.Ignored = append(view.Ignored, page.Ignored{Bundle: page.DigestOf(i.Bundle), Reason: i.Reason})
 	}
 	for _, c := range evidenceRows(config.Now, in) {
 		if c.Subject == e.Label() {
@@ -91,7 +93,7 @@ func enginePage(config *Config, r *http.Request, model string, d registry.Digest
 			view.Evidence = append(view.Evidence, c)
 		}
 	}
-	for _, c := range evidence.Quarantines(in.Release, in.claims, d) {
+	for _, c := range evidence.Quarantines(in.Release, in.Claims, d) {
 		view.Quarantined = append(view.Quarantined, quarantine{e.Label(), registry.PlainText(c.Reason()), signer(c)})
 	}
 	if p, bundle := newestClaim[evidence.ParityReport](in.counted, d, evidence.PredicateParity); p != nil {
@@ -100,15 +102,15 @@ func enginePage(config *Config, r *http.Request, model string, d registry.Digest
 			view.figures = &namedFigures{bundle, p.CaseFigures}
 		}
 		if err := addCases(config, r, &view, in, e, files); err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 	}
 	if p := newest[evidence.PerformanceReport](in.counted, d, evidence.PredicatePerformance); p != nil {
 		view.Latency = latencyChart(p)
 	}
-	return answer{
-		template: "engine", title: e.Label() + " of " + model + " " + in.Tag(), nav: "Models", body: view,
-		api: modelAPI(model, "engine", "environment", environment, "digest", string(d)),
+	return page.Answer{
+		Template: "engine", Title: e.Label() + " of " + model + " " + in.Tag(), Nav: "Models", Body: view,
+		API: page.ModelAPI(model, "engine", "environment", environment, "digest", string(d)),
 	}, nil
 }
 
@@ -118,17 +120,17 @@ func (view *engineView) parity(p *evidence.ParityReport, now storage.Clock) {
 	for _, reason := range p.Reasons {
 		view.Reasons = append(view.Reasons, registry.PlainText(reason.Message))
 	}
-	view.Ran = []fact{
+	view.Ran = []page.Fact{
 		{Name: "Cases", Text: fmt.Sprintf("%d of %d, %s", p.Cases.Ran, p.Cases.Count, registry.PlainText(p.Cases.Origin))},
 		{Name: "Machine", Text: registry.PlainText(p.Node.Kind())},
 		{Name: "Runtime", Text: registry.PlainText(p.Runtime.Name + " " + p.Runtime.Version)},
-		{Name: "Finished", Text: momentOf(now, p.FinishedOn).Absolute},
+		{Name: "Finished", Text: page.MomentOf(now, p.FinishedOn).Absolute},
 	}
 	if p.Confidence > 0 {
-		view.Ran = append(view.Ran, fact{Name: "Confidence", Text: validators.ShareText(float64(p.Confidence))})
+		view.Ran = append(view.Ran, page.Fact{Name: "Confidence", Text: validators.ShareText(float64(p.Confidence))})
 	}
 	for _, slice := range p.Slices {
-		view.Slices = append(view.Slices, fact{
+		view.Slices = append(view.Slices, page.Fact{
 			Name: registry.PlainText(slice.By + " " + slice.Value),
 			Text: fmt.Sprintf("%s %s (%s to %s)", registry.PlainText(slice.Accuracy.Metric), validators.AccuracyText(slice.Accuracy, slice.Accuracy.Engine),
 				validators.AccuracyText(slice.Accuracy, slice.Low), validators.AccuracyText(slice.Accuracy, slice.High)),
@@ -182,7 +184,7 @@ func latencyChart(p *evidence.PerformanceReport) template.HTML {
 			name string
 			ns   int64
 		}{{"p50", l.P50Ns}, {"p90", l.P90Ns}, {"p99", l.P99Ns}} {
-			c.Rows = append(c.Rows, chart.Row{Label: who + " " + q.name, Value: float64(q.ns), Text: latency(q.ns)})
+			c.Rows = append(c.Rows, chart.Row{Label: who + " " + q.name, Value: float64(q.ns), Text: page.Latency(q.ns)})
 		}
 	}
 	add("this engine", &p.Latency)
@@ -191,7 +193,7 @@ func latencyChart(p *evidence.PerformanceReport) template.HTML {
 }
 
 // targetFacts describes what an engine requires, in words.
-func targetFacts(t artifact.Target) []fact {
+func targetFacts(t artifact.Target) []page.Fact {
 	cpu := t.CPU.Arch
 	if t.CPU.Level != "" {
 		cpu += " from level " + t.CPU.Level
@@ -199,17 +201,17 @@ func targetFacts(t artifact.Target) []fact {
 	if len(t.CPU.Features) > 0 {
 		cpu += " with " + strings.Join(t.CPU.Features, ", ")
 	}
-	facts := []fact{{Name: "System", Text: t.OS}, {Name: "Processor", Text: cpu}}
+	facts := []page.Fact{{Name: "System", Text: t.OS}, {Name: "Processor", Text: cpu}}
 	if t.Accelerator != nil {
-		facts = append(facts, fact{Name: "Accelerator", Text: t.Accelerator.String()})
-		facts = append(facts, fact{Name: "Tied to", Text: compatibility(t.Compatibility)})
+		facts = append(facts, page.Fact{Name: "Accelerator", Text: t.Accelerator.String()})
+		facts = append(facts, page.Fact{Name: "Tied to", Text: compatibility(t.Compatibility)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Runtimes)) {
 		c := t.Runtimes[name]
-		facts = append(facts, fact{Name: "Runtime", Text: name + " " + c.String()})
+		facts = append(facts, page.Fact{Name: "Runtime", Text: name + " " + c.String()})
 	}
 	if len(t.RequiredNodeTypes) > 0 {
-		facts = append(facts, fact{Name: "Proven on", Text: strings.Join(t.RequiredNodeTypes, ", ")})
+		facts = append(facts, page.Fact{Name: "Proven on", Text: strings.Join(t.RequiredNodeTypes, ", ")})
 	}
 	for i := range facts {
 		facts[i].Text = registry.PlainText(facts[i].Text)
@@ -228,21 +230,21 @@ func compatibility(c artifact.Compatibility) string {
 	return "exactly this product, architecture and MIG profile"
 }
 
-func madeFacts(e artifact.Engine) []fact {
+func madeFacts(e artifact.Engine) []page.Fact {
 	native := "none"
 	if e.NativeCode {
 		native = "yes: it runs with the rights of the process that loads it"
 	}
-	facts := []fact{
-		{Name: "Engine", Digest: digestOf(e.Digest)},
-		{Name: "Toolchain", Text: registry.PlainText(e.Toolchain.Name + " " + e.Toolchain.Version), Digest: digestOf(e.Toolchain.Lock)},
+	facts := []page.Fact{
+		{Name: "Engine", Digest: page.DigestOf(e.Digest)},
+		{Name: "Toolchain", Text: registry.PlainText(e.Toolchain.Name + " " + e.Toolchain.Version), Digest: page.DigestOf(e.Toolchain.Lock)},
 		{Name: "Precision", Text: registry.PlainText(e.Precision + " (variant " + e.Variant + ")")},
 		{Name: "Native code", Text: native},
 	}
 	for _, o := range e.Operators {
-		facts = append(facts, fact{Name: "Operator library", Text: registry.PlainText(o.Path), Digest: digestOf(o.Digest)})
+		facts = append(facts, page.Fact{Name: "Operator library", Text: registry.PlainText(o.Path), Digest: page.DigestOf(o.Digest)})
 	}
 	return append(facts,
-		fact{Name: "Reference model", Digest: digestOf(e.Reference)}, fact{Name: "Sources", Digest: digestOf(e.Sources)},
-		fact{Name: "Limits", Digest: digestOf(e.Limits)}, fact{Name: "Interface", Digest: digestOf(e.Interface)})
+		page.Fact{Name: "Reference model", Digest: page.DigestOf(e.Reference)}, page.Fact{Name: "Sources", Digest: page.DigestOf(e.Sources)},
+		page.Fact{Name: "Limits", Digest: page.DigestOf(e.Limits)}, page.Fact{Name: "Interface", Digest: page.DigestOf(e.Interface)})
 }

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"fmt"
@@ -12,20 +12,20 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// moment is a time as pages show it: how long ago, with the time itself for machines and for a hint.
-type moment struct {
+// Moment is a time as pages show it: how long ago, with the time itself for machines and for a hint.
+type Moment struct {
 	Ago      string // "3 h ago"
 	ISO      string
 	Absolute string // "2026-11-23 21:40 UTC"
 }
 
-// momentOf describes a time; the zero time gives the zero moment.
-func momentOf(now storage.Clock, t time.Time) moment {
+// MomentOf describes a time. The zero time becomes the zero Moment.
+func MomentOf(now storage.Clock, t time.Time) Moment {
 	if t.IsZero() {
-		return moment{}
+		return Moment{}
 	}
 	t = t.UTC()
-	return moment{ago(now().Sub(t)), t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC")}
+	return Moment{ago(now().Sub(t)), t.Format(time.RFC3339), t.Format("2006-01-02 15:04:05 UTC")}
 }
 
 // ago describes a duration by its largest unit.
@@ -51,8 +51,8 @@ func ago(d time.Duration) string {
 	return text + " ago"
 }
 
-// shortDuration describes a duration that somebody set: "1 h", "7 days".
-func shortDuration(d time.Duration) string {
+// ShortDuration describes a duration that somebody set: "1 h", "7 days".
+func ShortDuration(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour && d%(24*time.Hour) == 0:
 		return registry.Count(int64(d/(24*time.Hour)), "day")
@@ -64,8 +64,8 @@ func shortDuration(d time.Duration) string {
 	return d.String()
 }
 
-// sentence makes a sentence of the text of an error. One that begins with a name or a value keeps its first letter.
-func sentence(text string) string {
+// Sentence makes a sentence of the text of an error. One that begins with a name or a value keeps its first letter.
+func Sentence(text string) string {
 	first, _, _ := strings.Cut(text, " ")
 	if first != "mlpromote" && strings.Trim(first, "abcdefghijklmnopqrstuvwxyz") == "" && first != "" {
 		text = strings.ToUpper(text[:1]) + text[1:]
@@ -76,24 +76,26 @@ func sentence(text string) string {
 	return text
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+// Number writes an integer.
+func Number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// digest is a digest as pages show it.
-type digest struct{ Short, Full string }
+// Digest is a digest as pages show it.
+type Digest struct{ Short, Full string }
 
-// shortDigest is how many hexadecimal digits are shown.
-const shortDigest = 12
+// ShortDigest is how many hexadecimal digits are shown.
+const ShortDigest = 12
 
-func digestOf(d registry.Digest) digest {
+// DigestOf describes a digest. A text without an algorithm becomes the zero Digest.
+func DigestOf(d registry.Digest) Digest {
 	_, hex, ok := strings.Cut(string(d), ":")
 	if !ok {
-		return digest{}
+		return Digest{}
 	}
-	return digest{hex[:min(len(hex), shortDigest)], string(d)}
+	return Digest{hex[:min(len(hex), ShortDigest)], string(d)}
 }
 
-// nameOf shortens the name of a principal or a key: what names its kind is left out where the rest says it.
-func nameOf(name string) string {
+// NameOf shortens the name of a principal: it drops the prefix for tokens, and the issuer of subjects.
+func NameOf(name string) string {
 	if _, rest, ok := strings.Cut(name, "token:"); ok && strings.HasPrefix(name, "token:") {
 		return rest
 	}
@@ -106,8 +108,8 @@ func nameOf(name string) string {
 	return name
 }
 
-// byteSize describes a number of bytes.
-func byteSize(n int64) string {
+// ByteSize describes a number of bytes.
+func ByteSize(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v := float64(n)
 	i := 0
@@ -120,8 +122,8 @@ func byteSize(n int64) string {
 	return fmt.Sprintf("%.3g %s", v, units[i])
 }
 
-// latency describes nanoseconds.
-func latency(ns int64) string {
+// Latency describes nanoseconds.
+func Latency(ns int64) string {
 	switch {
 	case ns <= 0:
 		return ""
@@ -133,21 +135,21 @@ func latency(ns int64) string {
 	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
 }
 
-// latencyBounds describes bounds of a latency in nanoseconds; 0 is one that is not known.
-func latencyBounds(low, high int64) string {
+// LatencyBounds describes bounds of a latency in nanoseconds; 0 is one that is not known.
+func LatencyBounds(low, high int64) string {
 	switch {
 	case low <= 0 && high <= 0:
 		return ""
 	case high <= 0:
-		return "at least " + latency(low)
+		return "at least " + Latency(low)
 	case low <= 0:
-		return "at most " + latency(high)
+		return "at most " + Latency(high)
 	}
-	return latency(low) + " to " + latency(high)
+	return Latency(low) + " to " + Latency(high)
 }
 
-// explain returns what a reader may know of an error, and logs the rest.
-func explain(logger *slog.Logger, r *http.Request, err error) (text string, hints []string) {
+// Explain returns the part of an error that a reader may know, with its hints, and logs the rest.
+func Explain(logger *slog.Logger, r *http.Request, err error) (text string, hints []string) {
 	switch registry.CodeOf(err) {
 	case registry.CodeInternal, registry.CodeUnavailable:
 		logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
@@ -160,7 +162,8 @@ func explain(logger *slog.Logger, r *http.Request, err error) (text string, hint
 	return registry.PlainText(text), registry.Hints(err)
 }
 
-func plain(lines []string) []string {
+// Plain makes one plain line of each text.
+func Plain(lines []string) []string {
 	var all []string
 	for _, line := range lines {
 		all = append(all, registry.PlainText(line))
@@ -168,10 +171,11 @@ func plain(lines []string) []string {
 	return all
 }
 
-func digestsOf(all []registry.Digest) []digest {
-	var out []digest
+// DigestsOf describes digests.
+func DigestsOf(all []registry.Digest) []Digest {
+	var out []Digest
 	for _, d := range all {
-		out = append(out, digestOf(d))
+		out = append(out, DigestOf(d))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // input is that, ready to be shown.
@@ -29,7 +30,7 @@ const (
 )
 
 // addCases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
-func addCases(config *Config, r *http.Request, view *engineView, in read, e artifact.Engine, files []artifact.File) error {
+func addCases(config *page.Config, r *http.Request, view *engineView, in Read, e artifact.Engine, files []artifact.File) error {
 	if config.Content == nil || len(view.Worst) == 0 && view.figures == nil {
 		return nil
 	}
@@ -49,7 +50,7 @@ func addCases(config *Config, r *http.Request, view *engineView, in read, e arti
 	if err != nil {
 		return err
 	}
-	at := CaseAt{Sources: registry.SourcesRepository(first.Name, in.Model), Digest: e.Sources, Files: files}
+	at := page.CaseAt{Sources: registry.SourcesRepository(first.Name, in.Model), Digest: e.Sources, Files: files}
 	if err := addInputs(r.Context(), config, view, at); err != nil {
 		return withoutSources(config.Logger, r, view, err)
 	}
@@ -64,12 +65,12 @@ func withoutSources(logger *slog.Logger, r *http.Request, view *engineView, err 
 	if registry.HasCode(err, registry.CodeUnavailable) && r.Context().Err() != nil {
 		return err
 	}
-	view.NoSources, _ = explain(logger, r, err)
+	view.NoSources, _ = page.Explain(logger, r, err)
 	view.NoSources = "The cases cannot be read: " + view.NoSources
 	return nil
 }
 
-func addInputs(ctx context.Context, config *Config, view *engineView, at CaseAt) error {
+func addInputs(ctx context.Context, config *page.Config, view *engineView, at page.CaseAt) error {
 	left := maxPictures
 	shown := make(map[int]string) // by case, the output beside which its inputs are
 	for i := range view.Worst {
@@ -118,7 +119,7 @@ func takenOf(c validators.ClassShift) (all []taken, rest int) {
 		if n < 0 {
 			return "no answer"
 		}
-		return number(n)
+		return page.Number(n)
 	}
 	for i, t := range c.Taken {
 		if i >= takenShown {
@@ -131,7 +132,7 @@ func takenOf(c validators.ClassShift) (all []taken, rest int) {
 }
 
 // addShifts adds the classes whose answers shifted, by the per-case figures of the report.
-func addShifts(ctx context.Context, config *Config, view *engineView, in read, at CaseAt) error {
+func addShifts(ctx context.Context, config *page.Config, view *engineView, in Read, at page.CaseAt) error {
 	if view.figures == nil {
 		return nil
 	}
@@ -154,7 +155,7 @@ func addShifts(ctx context.Context, config *Config, view *engineView, in read, a
 		if c.Lost == 0 && c.Won == 0 && len(c.Taken) == 0 || len(view.Shifts) == maxShifts {
 			continue
 		}
-		one := shift{Class: number(c.Class), Cases: c.Cases, Lost: fmt.Sprintf("%.3g", c.Lost), Won: fmt.Sprintf("%.3g", c.Won)}
+		one := shift{Class: page.Number(c.Class), Cases: c.Cases, Lost: fmt.Sprintf("%.3g", c.Lost), Won: fmt.Sprintf("%.3g", c.Won)}
 		one.Taken, one.Rest = takenOf(c)
 		view.Shifts = append(view.Shifts, one)
 		view.Taken = view.Taken || len(one.Taken) > 0
