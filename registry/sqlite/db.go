@@ -13,9 +13,7 @@ const (
 	// busyTimeout is how long a writer waits for the writers of other processes. Each of them
 	// holds the lock for one commit, a few milliseconds.
 	busyTimeout = 10 * time.Second
-	readers     = 32              // database/sql has no queue, so waiting for a connection takes long
-	idle        = 5 * time.Minute // after which a connection is closed, with its memory
-	pageSize    = 100             // rows that a sequence reads at a time
+	pageSize    = 100 // rows that a sequence reads at a time
 )
 
 // DB is an open database. Make one with [Open].

@@ -9,10 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	sqlite3 "modernc.org/sqlite"
 
 	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	readers = 32              // database/sql has no queue, so waiting for a connection takes long
+	idle    = 5 * time.Minute // after which a connection is closed, with its memory
 )
 
 // Open opens the database file at path, creates it if necessary, and upgrades its schema.

@@ -10,6 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 )
 
+// openRules is the value of the rules during open access. No configuration has this value, so
+// tokens that OCI clients got then are refused once open access has ended.
+const openRules = "open"
+
 // admit returns the sender of a request: anonymous during open access. Errors: as identify.
 func (g *Authenticator) admit(r *http.Request) (identity, error) {
 	open, err := g.Open.ToAll(r.Context())

@@ -16,6 +16,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
+// usesPatience is how long a request waits until the use of its token is written.
+const usesPatience = time.Second
+
 // Config configures a Authenticator. Tokens and Secrets are required.
 type Config struct {
 	Tokens  storage.Tokens

@@ -22,7 +22,3 @@ func (i identity) in(ctx context.Context) context.Context {
 	}
 	return storage.WithPrincipal(ctx, i.principal)
 }
-
-// openRules is the value of the rules during open access. No configuration has this value, so
-// tokens that OCI clients got then are refused once open access has ended.
-const openRules = "open"

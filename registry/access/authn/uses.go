@@ -11,8 +11,6 @@ const (
 	// usesEvery is the minimum time between two records of the use of a token, so that not every
 	// request writes.
 	usesEvery = time.Hour
-	// usesPatience is how long a request waits for that write.
-	usesPatience = time.Second
 )
 
 // uses is when this replica last recorded the use of tokens, by ID.

@@ -19,9 +19,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// resolveMemory is how many bytes of releases and evidence are remembered for resolves.
-const resolveMemory = 64 << 20
-
 // Local is the data directory itself.
 type Local struct {
 	DB      Database

@@ -21,6 +21,9 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
+// resolveMemory is how many bytes of releases and evidence are remembered for resolves.
+const resolveMemory = 64 << 20
+
 // Open opens the registry: that of a service, or the data directory.
 func (l Location) Open(ctx context.Context) (*Instance, error) {
 	if l.Registry != "" {
