@@ -7,11 +7,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-const (
-	// usesEvery is the minimum time between two records of the use of a token, so that not every
-	// request writes.
-	usesEvery = time.Hour
-)
+// usesEvery is the minimum time between two records of the use of a token, so that not every
+// request writes.
+const usesEvery = time.Hour
 
 // uses is when this replica last recorded the use of tokens, by ID.
 type uses struct {
