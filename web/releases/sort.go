@@ -2,10 +2,11 @@ package releases
 
 import (
 	"cmp"
-	"mlpromote.dev/mlpromote/web/page"
 	"net/url"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // EngineTable lists engines, in the order that the reader chose by a link at the head of a column.
