@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
-
-// actPath precedes the model in the address of a form with which a person decides something.
-const actPath = "/act/"
 
 // Limits on such a form.
 const (
@@ -46,7 +45,7 @@ func (f form) values() url.Values {
 
 // url is the address of the form.
 func (f form) url() string {
-	return "/environments/" + pathOf(f.Environment) + actPath + pathOf(f.Model)
+	return "/environments/" + page.PathOf(f.Environment) + page.ActPath + page.PathOf(f.Model)
 }
 
 // link is the address at which the form is shown as it is filled in.
@@ -71,8 +70,8 @@ func readForm(r *http.Request, value func(string) string) (form, error) {
 			return f, registry.Errorf(registry.CodeInvalid, "the form names %.80q: want a digest", d)
 		}
 	}
-	if len(f.Version) > maxValue {
-		return f, registry.Errorf(registry.CodeInvalid, "the form names a version of %d bytes: want at most %d", len(f.Version), maxValue)
+	if len(f.Version) > page.MaxValue {
+		return f, registry.Errorf(registry.CodeInvalid, "the form names a version of %d bytes: want at most %d", len(f.Version), page.MaxValue)
 	}
 	return f, nil
 }
@@ -97,10 +96,10 @@ type actView struct {
 	URL     string
 	Hidden  []field
 	Reason  string
-	Asks    bool  // it takes a reason
-	May     bool  // which may be empty
-	Now     cell  // what the environment has
-	Release *side // that the decision is about; nil: it is about the head
+	Asks    bool           // it takes a reason
+	May     bool           // which may be empty
+	Now     cell           // what the environment has
+	Release *releases.Side // that the decision is about; nil: it is about the head
 	Follows []string
 	Nodes   []nodeChange
 	Button  string
@@ -116,60 +115,60 @@ type field struct{ Name, Value string }
 // nodeChange is the engine that a node type gets before and after.
 type nodeChange struct{ Node, From, To string }
 
-// act shows a form. It changes nothing.
-func (s *site) act(r *http.Request) (answer, error) {
+// actPage shows a form. It changes nothing.
+func actPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	f, err := readForm(r, r.URL.Query().Get)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	return s.formPage(r.Context(), f)
+	return formPage(r.Context(), config, f)
 }
 
-// do does what a form says, and shows the model. If it is refused, the form is shown again with what was
+// submit does what a form says, and shows the model. If it is refused, the form is shown again with what was
 // typed, and with what is there now.
-func (s *site) do(r *http.Request) (answer, error) {
+func submit(config *page.Config, r *http.Request) (page.Answer, error) {
 	f, err := postedForm(r)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	a := actions()[f.Action]
 	if a.asks && !a.may && f.Reason == "" || len(f.Reason) > maxReason {
 		err = registry.Errorf(registry.CodeInvalid, "a reason of %d bytes: want 1 to %d; it stays in the history", len(f.Reason), maxReason)
 	} else {
-		err = a.do(r.Context(), s, f)
+		err = a.do(r.Context(), config, f)
 	}
 	if err == nil {
-		return answer{location: withQuery(modelURL(f.Model), "environment", f.Environment)}, nil
+		return page.Answer{Location: page.WithQuery(page.ModelURL(f.Model), "environment", f.Environment)}, nil
 	}
-	text, hints := s.explain(r, err)
+	text, hints := page.Explain(config.Logger, r, err)
 	seen := f.Replaces
-	page, pageErr := s.formPage(r.Context(), f)
+	shown, pageErr := formPage(r.Context(), config, f)
 	if pageErr != nil {
-		return answer{}, pageErr
+		return page.Answer{}, pageErr
 	}
-	view := page.body.(actView)
+	view := shown.Body.(actView)
 	view.Fault, view.Hints = text, hints
 	if now := registry.Digest(view.Now.Digest.Full); a.replaces && now != seen {
 		f.Replaces = now // a second time is a decision about what is shown now
 		view.Hidden = hidden(f)
 	}
-	page.body, page.status = view, registry.CodeOf(err).HTTPStatus()
-	return page, nil
+	shown.Body, shown.Status = view, registry.CodeOf(err).HTTPStatus()
+	return shown, nil
 }
 
 // formPage is a form with what follows from it.
-func (s *site) formPage(ctx context.Context, f form) (answer, error) {
-	environments, err := s.Registry.Environments(ctx)
+func formPage(ctx context.Context, config *page.Config, f form) (page.Answer, error) {
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	e, err := environments.Find(f.Environment)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	head, err := s.head(ctx, f.Environment, f.Model)
+	head, err := readHead(ctx, config.Registry, f.Environment, f.Model)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	a := actions()[f.Action]
 	f.Hold = ""
@@ -177,38 +176,38 @@ func (s *site) formPage(ctx context.Context, f form) (answer, error) {
 		f.Hold = head.Hold
 	}
 	view := actView{
-		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: modelURL(f.Model), URL: f.url(),
+		Title: a.title(f), Environment: registry.PlainText(f.Environment), Model: f.Model, ModelURL: page.ModelURL(f.Model), URL: f.url(),
 		Reason: f.Reason, Asks: a.asks, May: a.may, Button: a.button, Max: maxReason,
 		Denied: a.denied(ctx, f),
 	}
-	if view.Now, err = s.cell(ctx, e, head); err != nil {
-		return answer{}, err
+	if view.Now, err = readCell(ctx, config, e, head); err != nil {
+		return page.Answer{}, err
 	}
 	if f.Release != "" {
 		// The address of a form may come from anybody, so the page says in full which release it is about.
-		_, _, err := s.place(ctx, "", func(environment string) error {
-			r, err := s.Registry.Release(ctx, environment, f.Model, string(f.Release))
+		_, _, err := releases.FindPlace(ctx, config.Registry, "", func(environment string) error {
+			r, err := config.Registry.Release(ctx, environment, f.Model, string(f.Release))
 			if err == nil {
-				view.Release = &side{r.Tag(), releaseURL(f.Model, r.Digest, environment), environment, digestOf(r.Digest)}
+				view.Release = &releases.Side{Version: r.Tag(), URL: page.ReleaseURL(f.Model, r.Digest, environment), Environment: environment, Digest: page.DigestOf(r.Digest)}
 			}
 			return err
 		})
 		if err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 	}
 	if view.Denied == "" {
-		if view.Follows, view.Nodes, err = a.follows(ctx, s, &f); err != nil {
+		if view.Follows, view.Nodes, err = a.follows(ctx, config, &f); err != nil {
 			switch registry.CodeOf(err) {
 			case registry.CodeInternal, registry.CodeUnavailable:
-				return answer{}, err
+				return page.Answer{}, err
 			}
 			text, _ := registry.TextForClients(err)
 			view.Denied = "It is refused as things are: " + registry.PlainText(text)
 		}
 	}
 	view.Hidden = hidden(f)
-	return answer{template: "act", title: view.Title, nav: "Models", body: view, api: modelAPI(f.Model, "release", "environment", f.Environment)}, nil
+	return page.Answer{Template: "act", Title: view.Title, Nav: "Models", Body: view, API: page.ModelAPI(f.Model, "release", "environment", f.Environment)}, nil
 }
 
 // hidden are the fields that a person does not fill in.

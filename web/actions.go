@@ -8,6 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
 
 // action is something that a person decides on a page. Who may, and whether it is done, is decided by the registry; the
@@ -24,8 +26,8 @@ type action struct {
 	release    bool // it is about the release that the form names
 	// follows says what follows from it, and puts into the form what was left open, so that what is done is what the
 	// page said. Its error is why it would be refused, or why that is not known.
-	follows func(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error)
-	do      func(ctx context.Context, s *site, f form) error
+	follows func(ctx context.Context, config *page.Config, f *form) ([]string, []nodeChange, error)
+	do      func(ctx context.Context, config *page.Config, f form) error
 }
 
 // Actions, as the forms name them.
@@ -45,8 +47,8 @@ func actions() map[string]action {
 		actPromote: {
 			title:  func(f form) string { return "Promote " + f.Model + " to " + f.Environment },
 			button: "Promote", permission: storage.PermissionPromote, asks: true, may: true, replaces: true, release: true, follows: promotionFollows,
-			do: func(ctx context.Context, s *site, f form) error {
-				_, err := s.Registry.Promote(ctx, api.PromoteRequest{
+			do: func(ctx context.Context, config *page.Config, f form) error {
+				_, err := config.Registry.Promote(ctx, api.PromoteRequest{
 					Model: f.Model, Ref: string(f.Release), To: f.Environment, Reason: f.Reason, Replaces: &f.Replaces})
 				return err
 			},
@@ -54,29 +56,29 @@ func actions() map[string]action {
 		actRollback: {
 			title:  func(f form) string { return "Roll back " + f.Model + " in " + f.Environment },
 			button: "Roll back", permission: storage.PermissionPromote, asks: true, replaces: true, follows: rollbackFollows,
-			do: func(ctx context.Context, s *site, f form) error {
-				_, err := s.Registry.Rollback(ctx, f.rollback())
+			do: func(ctx context.Context, config *page.Config, f form) error {
+				_, err := config.Registry.Rollback(ctx, f.rollback())
 				return err
 			},
 		},
 		actHold: {
 			title:  func(f form) string { return "Hold " + f.Model + " in " + f.Environment },
 			button: "Hold promotions", permission: storage.PermissionPromote, asks: true,
-			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
+			follows: func(_ context.Context, _ *page.Config, f *form) ([]string, []nodeChange, error) {
 				return []string{"Promotions to " + f.Environment + " are refused, with your reason, until the hold is released. The present release stays."}, nil, nil
 			},
-			do: func(ctx context.Context, s *site, f form) error {
-				return s.Registry.SetHold(ctx, f.Environment, f.Model, f.Reason)
+			do: func(ctx context.Context, config *page.Config, f form) error {
+				return config.Registry.SetHold(ctx, f.Environment, f.Model, f.Reason)
 			},
 		},
 		actReleaseHold: {
 			title:  func(f form) string { return "Release the hold of " + f.Model + " in " + f.Environment },
 			button: "Release the hold", permission: storage.PermissionPromote, asks: true, holds: true,
-			follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
+			follows: func(_ context.Context, _ *page.Config, f *form) ([]string, []nodeChange, error) {
 				return []string{"Promotions to " + f.Environment + " are decided by its requirements again."}, nil, nil
 			},
-			do: func(ctx context.Context, s *site, f form) error {
-				return s.Registry.ReleaseHold(ctx, api.HoldRelease{Environment: f.Environment, Model: f.Model, Reason: f.Reason, Seen: &f.Hold})
+			do: func(ctx context.Context, config *page.Config, f form) error {
+				return config.Registry.ReleaseHold(ctx, api.HoldRelease{Environment: f.Environment, Model: f.Model, Reason: f.Reason, Seen: &f.Hold})
 			},
 		},
 		actApprove:    attested(evidence.AttestApproval, "Approve", "Approve", "The service signs in your name that this release may be promoted to %s."),
@@ -89,14 +91,14 @@ func actions() map[string]action {
 func attested(kind evidence.AttestKind, verb, button, follows string) action {
 	return action{
 		title: func(f form) string {
-			return verb + " " + digestOf(f.Release).Short + " of " + f.Model + " for " + f.Environment
+			return verb + " " + page.DigestOf(f.Release).Short + " of " + f.Model + " for " + f.Environment
 		},
 		button: button, permission: storage.PermissionAttest, person: true, asks: true, release: true,
-		follows: func(_ context.Context, _ *site, f *form) ([]string, []nodeChange, error) {
+		follows: func(_ context.Context, _ *page.Config, f *form) ([]string, []nodeChange, error) {
 			return []string{fmt.Sprintf(follows, f.Environment)}, nil, nil
 		},
-		do: func(ctx context.Context, s *site, f form) error {
-			_, err := s.Registry.Attest(ctx, evidence.AttestRequest{Kind: kind, Environment: f.Environment, Model: f.Model, Release: f.Release, Comment: f.Reason})
+		do: func(ctx context.Context, config *page.Config, f form) error {
+			_, err := config.Registry.Attest(ctx, evidence.AttestRequest{Kind: kind, Environment: f.Environment, Model: f.Model, Release: f.Release, Comment: f.Reason})
 			return err
 		},
 	}
@@ -128,8 +130,8 @@ func offers(ctx context.Context, forms ...form) []offer {
 }
 
 // promotionFollows says what a promotion changes for nodes.
-func promotionFollows(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error) {
-	environments, err := s.Registry.Environments(ctx)
+func promotionFollows(ctx context.Context, config *page.Config, f *form) ([]string, []nodeChange, error) {
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,33 +140,25 @@ func promotionFollows(ctx context.Context, s *site, f *form) ([]string, []nodeCh
 		return nil, nil, err
 	}
 	follows := []string{fmt.Sprintf(
-		"Every requirement is decided again, and all bytes are read. The release is %s of %s.", digestOf(f.Release).Short, from.Name)}
-	head, err := s.head(ctx, from.Name, f.Model)
+		"Every requirement is decided again, and all bytes are read. The release is %s of %s.", page.DigestOf(f.Release).Short, from.Name)}
+	head, err := readHead(ctx, config.Registry, from.Name, f.Model)
 	if err != nil {
 		return nil, nil, err
 	}
 	if head.Release != f.Release {
 		follows = append(follows, from.Name+" has another release by now, "+registry.PlainText(head.Version)+": this form is about the one that it names.")
 	}
-	rows, _, err := s.coverage(ctx, f.Model, at{from.Name, f.Release}, at{f.Environment, f.Replaces})
+	rows, _, err := releases.ReadCoverage(ctx, config, f.Model, releases.At{Environment: from.Name, Release: f.Release}, releases.At{Environment: f.Environment, Release: f.Replaces})
 	if err != nil {
 		return nil, nil, err
 	}
 	var changes []nodeChange
 	for _, row := range rows {
 		if row.Differs {
-			changes = append(changes, nodeChange{row.Node, row.Engines[1].gets(), row.Engines[0].gets()})
+			changes = append(changes, nodeChange{row.Node, row.Engines[1].Gets(), row.Engines[0].Gets()})
 		}
 	}
 	return follows, changes, nil
-}
-
-// gets is the engine, or why there is none.
-func (f found) gets() string {
-	if f.URL != "" {
-		return f.Label
-	}
-	return f.Missing
 }
 
 // rollback is the request for a rollback.
@@ -174,8 +168,8 @@ func (f form) rollback() api.RollbackRequest {
 
 // rollbackFollows says where a rollback goes, and which nodes get another engine or none. The form then names that version:
 // by the time it is sent, the release before the head may be another one.
-func rollbackFollows(ctx context.Context, s *site, f *form) ([]string, []nodeChange, error) {
-	p, err := s.Preview.PreviewRollback(ctx, f.rollback())
+func rollbackFollows(ctx context.Context, config *page.Config, f *form) ([]string, []nodeChange, error) {
+	p, err := config.Preview.PreviewRollback(ctx, f.rollback())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,20 +1,16 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
-// boardPage is how many models a board shows at once.
-const boardPage = 50
+// boardModels is how many models a board shows at once.
+const boardModels = 50
 
 // board is what each environment has of each model.
 type board struct {
@@ -32,169 +28,49 @@ type boardRow struct {
 	Next  []decision // of the promotions that would change something
 }
 
-// cell is what one environment has of a model.
-type cell struct {
-	Environment string
-	Version     string // empty: nothing that the reader may see
-	URL         string
-	Digest      digest
-	Since       moment
-	By          string // who let it in
-	Hold        string
-	BreakGlass  string
-	Refused     string // why nodes are not given what is there; empty: they are
-}
-
-func (s *site) board(r *http.Request) (answer, error) {
+func boardPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	after := r.URL.Query().Get("after")
-	environments, err := s.Registry.Environments(r.Context())
+	environments, err := config.Registry.Environments(r.Context())
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	page, err := s.Registry.Models(r.Context(), "", after, boardPage)
+	list, err := config.Registry.Models(r.Context(), "", after, boardModels)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	view := board{After: after}
 	for _, e := range environments.List {
 		view.Environments = append(view.Environments, e.Name)
 	}
-	for _, m := range page.Items {
-		row, err := s.boardRow(r.Context(), environments, m)
+	for _, m := range list.Items {
+		row, err := readRow(r.Context(), config, environments, m)
 		if err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 		view.Rows = append(view.Rows, row)
 	}
 	if after != "" {
 		view.First = "/"
 	}
-	if page.Next != "" {
-		view.Next = withQuery("/", "after", page.Next)
+	if list.Next != "" {
+		view.Next = page.WithQuery("/", "after", list.Next)
 	}
-	return answer{
-		template: "board", title: "Models", nav: "Models", body: view, live: apiPath + "/events",
-		api: withQuery(apiPath+"/models", "after", after, "limit", "50"),
+	return page.Answer{
+		Template: "board", Title: "Models", Nav: "Models", Body: view, Live: page.APIPath + "/events",
+		API: page.WithQuery(page.APIPath+"/models", "after", after, "limit", "50"),
 	}, nil
 }
 
-func (s *site) boardRow(ctx context.Context, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
-	row := boardRow{Model: m.Name, URL: modelURL(m.Name)}
+func readRow(ctx context.Context, config *page.Config, environments policy.Environments, m history.ModelHeads) (boardRow, error) {
+	row := boardRow{Model: m.Name, URL: page.ModelURL(m.Name)}
 	for _, e := range environments.List {
-		c, err := s.cell(ctx, e, headIn(m.Heads, e.Name))
+		c, err := readCell(ctx, config, e, headIn(m.Heads, e.Name))
 		if err != nil {
 			return row, err
 		}
 		row.Cells = append(row.Cells, c)
 	}
 	var err error
-	row.Next, err = s.waiting(ctx, environments, m)
+	row.Next, err = waitingDecisions(ctx, config, environments, m)
 	return row, err
-}
-
-// headIn is the head of an environment among those of a model, or the zero Head.
-func headIn(heads []history.Head, environment string) history.Head {
-	i := slices.IndexFunc(heads, func(h history.Head) bool { return h.Environment == environment })
-	if i < 0 {
-		return history.Head{Environment: environment}
-	}
-	return heads[i]
-}
-
-// waiting are the decisions about what an environment before has and the next one has not. Those that the
-// reader may not see are left out.
-func (s *site) waiting(ctx context.Context, environments policy.Environments, m history.ModelHeads) ([]decision, error) {
-	var all []decision
-	for _, to := range environments.List {
-		from := headIn(m.Heads, to.From)
-		if !to.Protected() || from.Release == "" || from.Release == headIn(m.Heads, to.Name).Release {
-			continue
-		}
-		d, err := s.decision(ctx, api.PromoteRequest{Model: m.Name, From: to.From, To: to.Name})
-		switch {
-		case registry.HasCode(err, registry.CodeForbidden) || registry.HasCode(err, registry.CodeNotFound):
-		case err != nil:
-			return nil, err
-		default:
-			all = append(all, d)
-		}
-	}
-	return all, nil
-}
-
-// decision asks the policy, whose refusal is an answer too. So is content that was changed: it
-// concerns one model, and others are still shown.
-func (s *site) decision(ctx context.Context, r api.PromoteRequest) (decision, error) {
-	p, err := s.Preview.Preview(ctx, r)
-	switch code := registry.CodeOf(err); {
-	case err == nil, code == registry.CodePolicy, code == registry.CodeTrust, code == registry.CodeDigest:
-	default:
-		return decision{}, err
-	}
-	if p.Environment == "" {
-		p.Environment, p.From, p.Model = r.To, r.From, r.Model
-	}
-	return s.decide(p, err), nil
-}
-
-// cell describes a head.
-func (s *site) cell(ctx context.Context, e policy.Environment, h history.Head) (cell, error) {
-	c := cell{Environment: e.Name}
-	if h.Release == "" {
-		return c, nil
-	}
-	c.Version, c.Digest, c.Since = h.Version, digestOf(h.Release), s.when(h.Since)
-	c.Hold, c.BreakGlass = registry.PlainText(h.Hold), registry.PlainText(h.BreakGlass)
-	c.URL = withQuery(modelURL(h.Model), "environment", e.Name)
-	var err error
-	if c.By, err = s.movedBy(ctx, e, h); err != nil || !e.Protected() {
-		return c, err
-	}
-	c.Refused, err = s.refused(ctx, h)
-	return c, err
-}
-
-// refused says why nodes are not given engines of a head any more; empty: they are. A head that cannot be read
-// concerns one model, and others are still shown.
-func (s *site) refused(ctx context.Context, h history.Head) (string, error) {
-	engines, err := s.Preview.Standing(ctx, h.Environment, h.Model)
-	if err != nil {
-		switch registry.CodeOf(err) {
-		case registry.CodePolicy, registry.CodeTrust, registry.CodeDigest:
-			return registry.PlainText(err.Error()), nil
-		case registry.CodeForbidden, registry.CodeNotFound:
-			return "", nil
-		}
-		return "", err
-	}
-	refused := slices.DeleteFunc(engines, func(c api.Candidate) bool { return len(c.Reasons) == 0 })
-	if len(refused) == 0 {
-		return "", nil
-	}
-	return registry.PlainText(fmt.Sprintf("%d of %s: %s", len(refused), registry.Count(len(engines), "engine"), refused[0].Reasons[0])), nil
-}
-
-// movedBy is who made a release the head.
-func (s *site) movedBy(ctx context.Context, e policy.Environment, h history.Head) (string, error) {
-	kinds := []history.EventKind{history.EventPublish}
-	if e.Protected() {
-		kinds = []history.EventKind{history.EventPromote, history.EventRollback}
-	}
-	var newest history.Event
-	for _, kind := range kinds {
-		events, err := s.Registry.History(ctx, history.HistoryQuery{
-			Environment: e.Name, Model: h.Model, Kind: kind, Descending: true, Limit: 1})
-		if err != nil {
-			return "", err
-		}
-		for _, event := range events {
-			if event.Seq > newest.Seq {
-				newest = event
-			}
-		}
-	}
-	if newest.Release != h.Release {
-		return "", nil
-	}
-	return registry.PlainText(cmp.Or(nameOf(newest.Principal), "local user")), nil
 }

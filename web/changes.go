@@ -9,16 +9,16 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 )
 
-// changes lists what a release changes against the one that it would replace. known is false where the reader may
+// releaseChanges lists what a release changes against the one that it would replace. known is false where the reader may
 // not see one of them, or there is none to compare with.
-func (s *site) changes(ctx context.Context, from, to history.Head) (lines []string, known bool, err error) {
+func releaseChanges(ctx context.Context, reg api.Interface, from, to history.Head) (lines []string, known bool, err error) {
 	if to.Release == "" {
 		return nil, false, nil
 	}
-	next, err := s.Registry.Release(ctx, from.Environment, from.Model, string(from.Release))
+	next, err := reg.Release(ctx, from.Environment, from.Model, string(from.Release))
 	if err == nil {
 		var now artifact.Release
-		if now, err = s.Registry.Release(ctx, to.Environment, to.Model, string(to.Release)); err == nil {
+		if now, err = reg.Release(ctx, to.Environment, to.Model, string(to.Release)); err == nil {
 			return api.ReleaseChanges(now, next), true, nil
 		}
 	}

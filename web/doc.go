@@ -6,6 +6,7 @@
 // release come from the registry's decisions, claims and events. Each page links the same facts as JSON.
 //
 // A page is made in two steps. A function reads from the registry and returns a view, which has texts,
-// links and states ready to be shown; a template prints the view. Pages work without JavaScript, load nothing
+// links and states ready to be shown; a template prints the view. Package releases has the pages of releases
+// and engines, and package page the parts that all pages share. Pages work without JavaScript, load nothing
 // from other hosts, and have neither inline scripts nor inline styles.
 package web

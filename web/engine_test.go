@@ -16,22 +16,22 @@ import (
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
-	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // withContent lets pages show files, an image and a text of each case, and labels of five cases.
-func withContent(c *web.Config) {
-	c.Content = &web.Content{
+func withContent(c *page.Config) {
+	c.Content = &page.Content{
 		Files: func(context.Context, string, registry.Digest) ([]artifact.File, error) {
 			return []artifact.File{
 				{Path: "model.onnx", Size: 2048, Digest: registry.Digest("sha256:" + strings.Repeat("a", 64))},
 				{Path: "vocab.txt", Size: 10, Digest: registry.Digest("sha256:" + strings.Repeat("b", 64)), Kind: artifact.FileAsset}}, nil
 		},
-		Inputs: func(_ context.Context, at web.CaseAt) ([]web.CaseInput, error) {
+		Inputs: func(_ context.Context, at page.CaseAt) ([]page.CaseInput, error) {
 			if at.Sources != "staging/vision/digits/sources" || at.Case != 3 {
 				return nil, registry.Errorf(registry.CodeNotFound, "no case %d in %s", at.Case, at.Sources)
 			}
-			return []web.CaseInput{{Name: "image", PNG: []byte("\x89PNG")}, {Name: "text", Text: "the <invoice> is wrong"}}, nil
+			return []page.CaseInput{{Name: "image", PNG: []byte("\x89PNG")}, {Name: "text", Text: "the <invoice> is wrong"}}, nil
 		},
 		Labels: func(context.Context, string, registry.Digest) ([]int64, error) { return []int64{7, 7, 1, 1, 4}, nil },
 	}
@@ -79,8 +79,8 @@ func TestWorstCases(t *testing.T) {
 	t.Parallel()
 	w := setup(t, withContent)
 	e := w.reported(t, w.Promoted(t, registrytest.Build{}))
-	page := modelPage + "/-/engines/" + string(e.Digest) + "?environment=staging"
-	got := w.get(everything(), page)
+	address := modelPage + "/-/engines/" + string(e.Digest) + "?environment=staging"
+	got := w.get(everything(), address)
 	wantPage(t, "administrator", got, http.StatusOK,
 		`src="data:image/png;base64,iVBORw=="`, `alt="image of case 3"`, "the &lt;invoice&gt; is wrong", "1.25",
 		"Answers that shifted, by class", `<th scope="row" data-label="Label">1</th><td class="n" data-label="Cases">2</td><td class="n" data-label="Only the reference">0</td><td class="n" data-label="Only the engine">1</td>`,
@@ -88,19 +88,19 @@ func TestWorstCases(t *testing.T) {
 	wantPage(t, "what was taken for what", got, http.StatusOK, "Reference → engine", `7 → 1 <span class="quiet">2 cases</span>`, `2 → 1 <span class="quiet">1 case</span>`)
 	wantWithout(t, "administrator", got, `data-label="Label">4</th>`)
 	reader := may("**", "vision/digits", storage.PermissionRead)
-	got = w.get(reader, page)
+	got = w.get(reader, address)
 	wantPage(t, "who may not read sources", got, http.StatusOK, "You may not read the sources of this model", "1.25")
 	wantWithout(t, "who may not read sources", got, "data:image", "invoice", "shifted")
 
-	gone := setup(t, withContent, func(c *web.Config) {
+	gone := setup(t, withContent, func(c *page.Config) {
 		content := *c.Content
-		content.Inputs = func(context.Context, web.CaseAt) ([]web.CaseInput, error) {
+		content.Inputs = func(context.Context, page.CaseAt) ([]page.CaseInput, error) {
 			return nil, registry.Errorf(registry.CodeNotFound, "the sources were collected")
 		}
 		c.Content = &content
 	})
 	gone.reported(t, gone.Promoted(t, registrytest.Build{}))
-	wantPage(t, "sources that are gone", gone.get(everything(), page), http.StatusOK, "The cases cannot be read: the sources were collected")
+	wantPage(t, "sources that are gone", gone.get(everything(), address), http.StatusOK, "The cases cannot be read: the sources were collected")
 }
 
 // provenance is a predicate as builds sign it.
@@ -120,14 +120,14 @@ func TestProvenanceAndSnippets(t *testing.T) {
 	w := setup(t, withContent)
 	release := w.Promoted(t, registrytest.Build{})
 	e := release.Engines[2]
-	page := modelPage + "/-/engines/" + string(e.Digest) + "?environment=staging"
-	wantPage(t, "provenance that says nothing", w.get(everything(), page), http.StatusOK, "commit not known", "the builder does not state the origin of the spec")
+	address := modelPage + "/-/engines/" + string(e.Digest) + "?environment=staging"
+	wantPage(t, "provenance that says nothing", w.get(everything(), address), http.StatusOK, "commit not known", "the builder does not state the origin of the spec")
 	var predicate any
 	if err := json.Unmarshal([]byte(provenance), &predicate); err != nil {
 		t.Fatal(err)
 	}
 	w.AttachTo(t, "staging", release, e.Digest, evidence.PredicateProvenance, predicate)
-	got := w.get(everything(), page)
+	got := w.get(everything(), address)
 	wantPage(t, "engine", got, http.StatusOK,
 		"model.onnx", "2 KiB", "an asset", "built by "+e.Toolchain.Name, "quantize int8", "taken from a cache", "toolchain lock", "eeeeeeeeeeee",
 		"source file", "dddddddddddd", "commit 0123456789ab", "https://git.example.com/models, refs/heads/main, 1 changed file", "mlpromote.yaml", "differs from the commit",
@@ -144,7 +144,7 @@ func TestProvenanceAndSnippets(t *testing.T) {
 func TestSnippetsWithHostileFile(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a'; touch ran; '.onnx", "$(touch ran).onnx", "a`touch ran`.onnx", `a".onnx`, "-a.onnx", "a b.onnx"} {
-		w := setup(t, withContent, func(c *web.Config) {
+		w := setup(t, withContent, func(c *page.Config) {
 			content := *c.Content
 			content.Files = func(context.Context, string, registry.Digest) ([]artifact.File, error) {
 				return []artifact.File{{Path: name, Size: 1, Digest: registry.Digest("sha256:" + strings.Repeat("a", 64)), Kind: artifact.FileEngine}}, nil

@@ -12,16 +12,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
-	"mlpromote.dev/mlpromote/registry/trust"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
 
 // event is an entry of the history as pages show it.
 type event struct {
 	Seq         int64
 	First       int64 // of the events that this entry stands for; 0 if it is one
-	Time        moment
+	Time        page.Moment
 	Kind        string
-	State       state
+	State       page.State
 	Text        string // what happened, in words
 	Environment string
 	Model       string
@@ -30,22 +32,22 @@ type event struct {
 	URL         string // of the release; empty if the event has none
 	By          string
 	Reason      string
-	Hash        digest
+	Hash        page.Digest
 }
 
-// recent lists what happened to a model, newest first, as up to limit entries. Evidence that was attached to one
+// recentEvents lists what happened to a model, newest first, as up to limit entries. Evidence that was attached to one
 // release within a minute is one entry.
-func (s *site) recent(ctx context.Context, model string, limit int) ([]event, error) {
-	all, err := s.Registry.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
+func recentEvents(ctx context.Context, config *page.Config, model string, limit int) ([]event, error) {
+	all, err := config.Registry.History(ctx, history.HistoryQuery{Model: model, Descending: true, Limit: recentRead})
 	if err != nil {
 		return nil, err
 	}
 	var out []event
 	for len(all) > 0 && len(out) < limit {
 		n := groupLength(all)
-		view := s.event(all[0])
+		view := describeEvent(config.Now, all[0])
 		if n > 1 {
-			view = s.fold(all[:n])
+			view = foldEvents(config.Now, all[:n])
 		}
 		out, all = append(out, view), all[n:]
 	}
@@ -75,33 +77,33 @@ func groupLength(all []history.Event) int {
 	return n
 }
 
-// fold describes several events of [alike], newest first, by the newest and the kinds of evidence.
-func (s *site) fold(all []history.Event) event {
+// foldEvents describes events that one entry stands for, newest first, by the newest and the kinds of evidence.
+func foldEvents(now storage.Clock, all []history.Event) event {
 	counts := make(map[string]int)
 	for _, e := range all {
-		counts[evidenceName(e.PredicateType)]++
+		counts[releases.EvidenceName(e.PredicateType)]++
 	}
 	var kinds []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		kinds = append(kinds, fmt.Sprintf("%d × %s", counts[name], name))
 	}
-	view := s.event(all[0])
+	view := describeEvent(now, all[0])
 	view.Text = registry.PlainText(fmt.Sprintf("%d statements were attached in %s: %s", len(all), all[0].Environment, strings.Join(kinds, ", ")))
 	view.First = all[len(all)-1].Seq
 	return view
 }
 
-func (s *site) event(e history.Event) event {
+func describeEvent(now storage.Clock, e history.Event) event {
 	class, text := describe(e)
 	view := event{
-		Seq: e.Seq, Time: s.when(e.Time), Kind: string(e.Kind), State: stateOf(class, string(e.Kind)), Text: registry.PlainText(text),
+		Seq: e.Seq, Time: page.MomentOf(now, e.Time), Kind: string(e.Kind), State: page.StateOf(class, string(e.Kind)), Text: registry.PlainText(text),
 		Environment: registry.PlainText(e.Environment), Model: registry.PlainText(e.Model), Version: registry.PlainText(e.Version),
-		By: registry.PlainText(cmp.Or(nameOf(e.Principal), "local user")), Reason: registry.PlainText(e.Reason), Hash: digestOf(e.Hash),
+		By: registry.PlainText(cmp.Or(page.NameOf(e.Principal), "local user")), Reason: registry.PlainText(e.Reason), Hash: page.DigestOf(e.Hash),
 	}
 	if e.Model != "" {
-		view.ModelURL = modelURL(e.Model)
+		view.ModelURL = page.ModelURL(e.Model)
 		if e.Release != "" {
-			view.URL = releaseURL(e.Model, e.Release, e.Environment)
+			view.URL = page.ReleaseURL(e.Model, e.Release, e.Environment)
 		}
 	}
 	return view
@@ -111,56 +113,27 @@ func (s *site) event(e history.Event) event {
 func describe(e history.Event) (class, text string) {
 	switch e.Kind {
 	case history.EventPublish:
-		return classPlain, e.Version + " was published in " + e.Environment
+		return page.ClassPlain, e.Version + " was published in " + e.Environment
 	case history.EventPromote:
-		return classGood, e.Version + " was promoted to " + e.Environment
+		return page.ClassGood, e.Version + " was promoted to " + e.Environment
 	case history.EventRollback:
-		return classBad, e.Environment + " was rolled back to " + e.Version
+		return page.ClassBad, e.Environment + " was rolled back to " + e.Version
 	case history.EventAttach:
-		return classPlain, evidenceName(e.PredicateType) + " was attached in " + e.Environment
+		return page.ClassPlain, releases.EvidenceName(e.PredicateType) + " was attached in " + e.Environment
 	case history.EventHoldSet:
-		return classWait, e.Environment + " was held"
+		return page.ClassWait, e.Environment + " was held"
 	case history.EventHoldRelease:
-		return classGood, "the hold of " + e.Environment + " was released"
+		return page.ClassGood, "the hold of " + e.Environment + " was released"
 	case history.EventConfigure:
-		return classPlain, "the configuration changed"
+		return page.ClassPlain, "the configuration changed"
 	case history.EventRestrict:
-		return classWait, "restriction list " + e.Version + " of " + e.Environment + " is in force"
+		return page.ClassWait, "restriction list " + e.Version + " of " + e.Environment + " is in force"
 	case history.EventTrust:
-		return classPlain, "trust bundle " + e.Version + " was published"
+		return page.ClassPlain, "trust bundle " + e.Version + " was published"
 	case history.EventAccept:
-		return classWait, "a history fault in " + e.Environment + " was accepted"
+		return page.ClassWait, "a history fault in " + e.Environment + " was accepted"
 	case history.EventRestore:
-		return classWait, "the registry was restored from a backup"
+		return page.ClassWait, "the registry was restored from a backup"
 	}
-	return classPlain, string(e.Kind)
-}
-
-// evidenceName is the name of a kind of evidence in words.
-func evidenceName(predicateType string) string {
-	switch predicateType {
-	case evidence.PredicateSign:
-		return "signature"
-	case evidence.PredicateProvenance:
-		return "provenance"
-	case evidence.PredicateTestResult:
-		return "test result"
-	case evidence.PredicateParity:
-		return "parity report"
-	case evidence.PredicatePerformance:
-		return "performance report"
-	case evidence.PredicateApproval:
-		return "approval"
-	case evidence.PredicateBreakGlass:
-		return "break-glass approval"
-	case evidence.PredicateQuarantine:
-		return "quarantine"
-	case evidence.PredicateVSA:
-		return "verification summary"
-	case evidence.PredicateRestrictions:
-		return "restriction list"
-	case trust.PredicateTrustBundle:
-		return "trust bundle"
-	}
-	return predicateType
+	return page.ClassPlain, string(e.Kind)
 }

@@ -5,49 +5,47 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // frame is what all pages show around their body.
 type frame struct {
 	Title   string
 	Nav     []entry
-	Who     string // who is signed in; empty if the request has no principal
-	SignIn  *link  // nil where the service has no such page, or somebody is signed in
-	Account string // page of who is signed in; empty where the service has none
-	Query   string // of the search
+	Who     string     // who is signed in; empty if the request has no principal
+	SignIn  *page.Link // nil where the service has no such page, or somebody is signed in
+	Account string     // page of who is signed in; empty where the service has none
+	Query   string     // of the search
 	API     string
 	Live    string
 	Body    any
 }
 
-// link is an address with its text.
-type link struct{ Text, URL string }
-
 // entry is a link of the navigation.
 type entry struct {
-	link
+	page.Link
 	Current bool
 }
 
-func (s *site) frame(r *http.Request, a answer) frame {
-	f := frame{Title: a.title, API: a.api, Live: a.live, Body: a.body, Query: r.URL.Query().Get("q")}
-	if len(f.Query) > maxValue {
+func frameOf(config *page.Config, r *http.Request, a page.Answer) frame {
+	f := frame{Title: a.Title, API: a.API, Live: a.Live, Body: a.Body, Query: r.URL.Query().Get("q")}
+	if len(f.Query) > page.MaxValue {
 		f.Query = ""
 	}
-	pages := []link{{"Models", "/"}, {"Nodes", "/nodes"}, {"History", "/history"}}
-	if s.Operations != nil {
-		pages = append(pages, link{"Operations", "/operations"})
+	pages := []page.Link{{Text: "Models", URL: "/"}, {Text: "Nodes", URL: "/nodes"}, {Text: "History", URL: "/history"}}
+	if config.Operations != nil {
+		pages = append(pages, page.Link{Text: "Operations", URL: "/operations"})
 	}
 	for _, l := range pages {
-		f.Nav = append(f.Nav, entry{l, l.Text == a.nav})
+		f.Nav = append(f.Nav, entry{l, l.Text == a.Nav})
 	}
 	if p, ok := storage.PrincipalOf(r.Context()); ok {
-		f.Who = registry.PlainText(nameOf(p.Name))
-		if s.SignIn != nil {
-			f.Account = SignInPath
+		f.Who = registry.PlainText(page.NameOf(p.Name))
+		if config.SignIn != nil {
+			f.Account = page.SignInPath
 		}
-	} else if to := s.signInURL(r); to != "" && r.URL.Path != SignInPath {
-		f.SignIn = &link{"Sign in", to}
+	} else if to := signInURL(config.SignIn, r); to != "" && r.URL.Path != page.SignInPath {
+		f.SignIn = &page.Link{Text: "Sign in", URL: to}
 	}
 	return f
 }

@@ -9,19 +9,18 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
 
-const (
-	releasesPage = 20
-	eventsShown  = 12
-)
+const eventsShown = 12
 
 // modelView is one model: where its releases are, and what the chosen environment has.
 type modelView struct {
 	Model    string
 	Chain    []step
 	Chosen   string // the environment whose head and releases are shown; empty if no head may be seen
-	Release  *releaseSummary
+	Release  *releases.Summary
 	Releases []tagged
 	Next     string  // address of the next page of releases; empty on the last page
 	Compare  string  // address that compares two of Releases; empty if there are not two
@@ -45,78 +44,78 @@ type step struct {
 type tagged struct {
 	Tag    string
 	URL    string
-	Digest digest
+	Digest page.Digest
 	IsHead bool
 	Beside string // page that compares it with the head; empty for the head
 }
 
-// model serves everything below a model's address.
-func (s *site) model(r *http.Request) (answer, error) {
+// modelPages serves everything below a model's address.
+func modelPages(config *page.Config, r *http.Request) (page.Answer, error) {
 	path := r.PathValue("path")
-	name, rest, _ := strings.Cut(path, separator)
+	name, rest, _ := strings.Cut(path, page.Separator)
 	kind, value, _ := strings.Cut(rest, "/")
 	switch {
-	case rest == "" && !strings.HasSuffix(path, separator):
-		return s.modelPage(r, name)
+	case rest == "" && !strings.HasSuffix(path, page.Separator):
+		return modelPage(config, r, name)
 	case rest == "compare":
-		return s.comparePage(r, name)
+		return releases.ComparePage(config, r, name)
 	case kind == "releases" && registry.Digest(value).Validate() == nil:
-		return s.releasePage(r, name, registry.Digest(value))
+		return releases.ReleasePage(config, r, name, registry.Digest(value))
 	case kind == "engines" && registry.Digest(value).Validate() == nil:
-		return s.enginePage(r, name, registry.Digest(value))
+		return releases.EnginePage(config, r, name, registry.Digest(value))
 	}
-	return answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
+	return page.Answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
 }
 
-func (s *site) modelPage(r *http.Request, name string) (answer, error) {
+func modelPage(config *page.Config, r *http.Request, name string) (page.Answer, error) {
 	ctx, query := r.Context(), r.URL.Query()
-	environments, err := s.Registry.Environments(ctx)
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	heads, err := s.Registry.Heads(ctx, "", name)
+	heads, err := config.Registry.Heads(ctx, "", name)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	if len(heads) == 0 {
-		return answer{}, registry.Errorf(registry.CodeNotFound, "there is no model %.200q that you may see", name)
+		return page.Answer{}, registry.Errorf(registry.CodeNotFound, "there is no model %.200q that you may see", name)
 	}
 	if chosen := query.Get("environment"); chosen != "" {
 		if _, err := environments.Find(chosen); err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 	}
 	view := modelView{Model: name, Chosen: chosenHead(environments, heads, query.Get("environment"))}
-	if view.Chain, err = s.chain(ctx, environments, history.ModelHeads{Name: name, Heads: heads}); err != nil {
-		return answer{}, err
+	if view.Chain, err = chainOf(ctx, config, environments, history.ModelHeads{Name: name, Heads: heads}); err != nil {
+		return page.Answer{}, err
 	}
 	for i := range view.Chain {
 		view.Chain[i].Chosen = view.Chain[i].Environment == view.Chosen
 	}
 	if h := headIn(heads, view.Chosen); h.Release != "" {
-		if view.Release, err = s.summary(ctx, environments, view.Chosen, name, h.Release); err != nil {
-			return answer{}, err
+		if view.Release, err = releases.ReadSummary(ctx, config.Registry, environments, view.Chosen, name, h.Release); err != nil {
+			return page.Answer{}, err
 		}
-		view.Release.Engines = enginesBy(query, view.Release.Engines.Rows)
+		view.Release.Engines = releases.EnginesBy(query, view.Release.Engines.Rows)
 	}
 	view.Offers = headOffers(ctx, environments, headIn(heads, view.Chosen))
-	if err := s.listReleases(ctx, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
-		return answer{}, err
+	if err := listReleases(ctx, config.Registry, &view, headIn(heads, view.Chosen), query.Get("after")); err != nil {
+		return page.Answer{}, err
 	}
 	if view.Chosen != "" {
-		if view.Reports, err = s.reports(ctx, view.Chosen, name); err != nil {
-			return answer{}, err
+		if view.Reports, err = readReports(ctx, config, view.Chosen, name); err != nil {
+			return page.Answer{}, err
 		}
 	}
-	if view.Periods, err = s.timeline(ctx, environments, heads, name); err != nil {
-		return answer{}, err
+	if view.Periods, err = timelineOf(ctx, config, environments, heads, name); err != nil {
+		return page.Answer{}, err
 	}
-	if view.Events, err = s.recent(ctx, name, eventsShown); err != nil {
-		return answer{}, err
+	if view.Events, err = recentEvents(ctx, config, name, eventsShown); err != nil {
+		return page.Answer{}, err
 	}
-	return answer{
-		template: "model", title: name, nav: "Models", body: view,
-		api: modelAPI(name, "release", "environment", view.Chosen), live: withQuery(apiPath+"/events", "model", name),
+	return page.Answer{
+		Template: "model", Title: name, Nav: "Models", Body: view,
+		API: page.ModelAPI(name, "release", "environment", view.Chosen), Live: page.WithQuery(page.APIPath+"/events", "model", name),
 	}, nil
 }
 
@@ -153,9 +152,9 @@ func chosenHead(environments policy.Environments, heads []history.Head, asked st
 	return chosen
 }
 
-// chain describes each environment, and the promotions that would change something.
-func (s *site) chain(ctx context.Context, environments policy.Environments, m history.ModelHeads) ([]step, error) {
-	row, err := s.boardRow(ctx, environments, m)
+// chainOf describes each environment, and the promotions that would change something.
+func chainOf(ctx context.Context, config *page.Config, environments policy.Environments, m history.ModelHeads) ([]step, error) {
+	row, err := readRow(ctx, config, environments, m)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +164,7 @@ func (s *site) chain(ctx context.Context, environments policy.Environments, m hi
 		for _, d := range row.Next {
 			if d.To == e.Name {
 				st.Pending = &d
-				st.Changes, st.Compared, err = s.changes(ctx, headIn(m.Heads, e.From), headIn(m.Heads, e.Name))
+				st.Changes, st.Compared, err = releaseChanges(ctx, config.Registry, headIn(m.Heads, e.From), headIn(m.Heads, e.Name))
 			}
 		}
 		if err != nil {
@@ -177,37 +176,29 @@ func (s *site) chain(ctx context.Context, environments policy.Environments, m hi
 }
 
 // listReleases adds a page of the releases of the chosen environment.
-func (s *site) listReleases(ctx context.Context, view *modelView, head history.Head, after string) error {
+func listReleases(ctx context.Context, reg api.Interface, view *modelView, head history.Head, after string) error {
 	if view.Chosen == "" {
 		return nil
 	}
-	page, err := s.Registry.Releases(ctx, view.Chosen, view.Model, after, releasesPage)
+	list, err := reg.Releases(ctx, view.Chosen, view.Model, after, releases.PageSize)
 	if registry.HasCode(err, registry.CodeForbidden) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for _, t := range page.Items {
-		one := tagged{Tag: t.Tag, URL: releaseURL(view.Model, t.Release, view.Chosen), Digest: digestOf(t.Release), IsHead: t.Release == head.Release}
+	for _, t := range list.Items {
+		one := tagged{Tag: t.Tag, URL: page.ReleaseURL(view.Model, t.Release, view.Chosen), Digest: page.DigestOf(t.Release), IsHead: t.Release == head.Release}
 		if head.Release != "" && !one.IsHead {
-			one.Beside = compareURL(view.Model, head.Release, t.Release)
+			one.Beside = page.CompareURL(view.Model, head.Release, t.Release)
 		}
 		view.Releases = append(view.Releases, one)
 	}
 	if len(view.Releases) > 1 {
-		view.Compare = modelURL(view.Model) + separator + "compare"
+		view.Compare = page.ModelURL(view.Model) + page.Separator + "compare"
 	}
-	if page.Next != "" {
-		view.Next = withQuery(modelURL(view.Model), "environment", view.Chosen, "after", page.Next)
+	if list.Next != "" {
+		view.Next = page.WithQuery(page.ModelURL(view.Model), "environment", view.Chosen, "after", list.Next)
 	}
 	return nil
-}
-
-func releaseURL(model string, d registry.Digest, environment string) string {
-	return api.ReleasePage("", model, d, environment)
-}
-
-func engineURL(model string, d registry.Digest, environment string) string {
-	return api.EnginePage("", model, d, environment)
 }

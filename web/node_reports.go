@@ -7,16 +7,13 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
-
-// NodeReports lists the engines that nodes report.
-type NodeReports struct {
-	From storage.NodeReporter // checks the permissions of the context's principal
-	Life time.Duration        // how long a report counts; 0: none are taken
-}
 
 const (
 	// maxReports is how many reports of nodes a page reads at most, of those that count and of silent nodes each.
@@ -44,7 +41,7 @@ type reportsView struct {
 
 // reportCount is how many nodes have a state.
 type reportCount struct {
-	State state
+	State page.State
 	Text  string
 }
 
@@ -53,9 +50,9 @@ type reported struct {
 	Model, ModelURL   string
 	Version, URL      string // of the release; no URL if it is gone
 	Engine, EngineURL string
-	State             state
-	Why               string // why the engine must not be used
-	Last              moment // of the newest report
+	State             page.State
+	Why               string      // why the engine must not be used
+	Last              page.Moment // of the newest report
 	Count             int
 	Nodes             []reportingNode
 	Rest              int // nodes that are not named
@@ -83,14 +80,14 @@ const (
 // reportingNode is one node.
 type reportingNode struct {
 	Name, Type, By string
-	Time           moment
+	Time           page.Moment
 }
 
 // nodeStates are the states of groups, in that order.
-func nodeStates() []state {
-	return []state{
-		nodesInQuarantine: stateOf(classBad, "in quarantine"), nodesWithOther: stateOf(classWait, "not the head"),
-		nodesSilent: stateOf(classPlain, "silent"), nodesWithHead: stateOf(classGood, "head"),
+func nodeStates() []page.State {
+	return []page.State{
+		nodesInQuarantine: page.StateOf(page.ClassBad, "in quarantine"), nodesWithOther: page.StateOf(page.ClassWait, "not the head"),
+		nodesSilent: page.StateOf(page.ClassPlain, "silent"), nodesWithHead: page.StateOf(page.ClassGood, "head"),
 	}
 }
 
@@ -105,25 +102,25 @@ func orderOf(standing storage.NodeStanding) int {
 	return nodesWithOther
 }
 
-// reports reads what nodes of an environment say; an empty model means all. Nil where the service shows none.
-func (s *site) reports(ctx context.Context, environment, model string) (*reportsView, error) {
-	if s.Nodes == nil {
+// readReports reads what nodes of an environment say; an empty model means all. Nil where the service shows none.
+func readReports(ctx context.Context, config *page.Config, environment, model string) (*reportsView, error) {
+	if config.Nodes == nil {
 		return nil, nil
 	}
 	view := &reportsView{
-		Environment: environment, Model: model, API: withQuery(apiPath+"/node-reports", "environment", environment, "model", model),
-		Silent: withQuery(apiPath+"/node-reports", "environment", environment, "model", model, "silent", "true"), types: make(map[string]int),
+		Environment: environment, Model: model, API: page.WithQuery(page.APIPath+"/node-reports", "environment", environment, "model", model),
+		Silent: page.WithQuery(page.APIPath+"/node-reports", "environment", environment, "model", model, "silent", "true"), types: make(map[string]int),
 	}
-	if s.Nodes.Life <= 0 {
+	if config.Nodes.Life <= 0 {
 		return view, nil
 	}
-	view.Life = shortDuration(s.Nodes.Life)
-	heads, err := s.Registry.Heads(ctx, environment, model)
+	view.Life = page.ShortDuration(config.Nodes.Life)
+	heads, err := config.Registry.Heads(ctx, environment, model)
 	if err != nil {
 		return view.without(err)
 	}
 	groups := make(map[sameReports]*reported)
-	for _, list := range []lister{s.Nodes.From.NodeReports, s.Nodes.From.SilentNodes} {
+	for _, list := range []lister{config.Nodes.From.NodeReports, config.Nodes.From.SilentNodes} {
 		all, cut, err := allReports(ctx, list, environment, model)
 		if err != nil {
 			return view.without(err)
@@ -132,7 +129,7 @@ func (s *site) reports(ctx context.Context, environment, model string) (*reports
 			view.Cut = maxReports
 		}
 		for _, r := range all {
-			if g := s.group(groups, r, headOf(heads, r)); g.order != nodesSilent {
+			if g := addReport(config.Now, groups, r, headOf(heads, r)); g.order != nodesSilent {
 				view.types[r.NodeType]++
 			}
 		}
@@ -140,7 +137,7 @@ func (s *site) reports(ctx context.Context, environment, model string) (*reports
 	for _, g := range groups {
 		view.Groups = append(view.Groups, *g)
 	}
-	return view, s.judge(ctx, view)
+	return view, judgeReports(ctx, config.Registry, view)
 }
 
 // without is the view of a reader who may see no reports.
@@ -158,15 +155,15 @@ type lister func(ctx context.Context, environment, model, after string, limit in
 // allReports reads all pages, but not more than a page of ours counts.
 func allReports(ctx context.Context, list lister, environment, model string) (all []storage.NodeReport, cut bool, err error) {
 	for after := ""; ; {
-		page, err := list(ctx, environment, model, after, storage.MaxPage)
+		found, err := list(ctx, environment, model, after, storage.MaxPage)
 		if err != nil {
 			return nil, false, err
 		}
-		all = append(all, page.Items...)
-		if page.Next == "" || len(all) >= maxReports {
-			return all[:min(len(all), maxReports)], page.Next != "" || len(all) > maxReports, nil
+		all = append(all, found.Items...)
+		if found.Next == "" || len(all) >= maxReports {
+			return all[:min(len(all), maxReports)], found.Next != "" || len(all) > maxReports, nil
 		}
-		after = page.Next
+		after = found.Next
 	}
 }
 
@@ -179,29 +176,29 @@ func headOf(heads []history.Head, r storage.NodeReport) registry.Digest {
 	return heads[i].Release
 }
 
-// group adds a report to those of nodes that have the same and stand the same.
-func (s *site) group(groups map[sameReports]*reported, r storage.NodeReport, head registry.Digest) *reported {
-	standing := r.Standing(head, s.Now())
+// addReport adds a report to those of nodes that have the same and stand the same.
+func addReport(now storage.Clock, groups map[sameReports]*reported, r storage.NodeReport, head registry.Digest) *reported {
+	standing := r.Standing(head, now())
 	key := sameReports{r.Model, r.Release, r.Engine, standing}
 	g, ok := groups[key]
 	if !ok {
 		g = &reported{
-			Model: registry.PlainText(r.Model), ModelURL: modelURL(r.Model), Version: registry.PlainText(r.Version), URL: releaseURL(r.Model, r.Release, r.Environment),
-			Engine: registry.PlainText(r.Label), EngineURL: engineURL(r.Model, r.Engine, r.Environment), first: r,
+			Model: registry.PlainText(r.Model), ModelURL: page.ModelURL(r.Model), Version: registry.PlainText(r.Version), URL: page.ReleaseURL(r.Model, r.Release, r.Environment),
+			Engine: registry.PlainText(r.Label), EngineURL: page.EngineURL(r.Model, r.Engine, r.Environment), first: r,
 		}
 		g.stand(orderOf(standing))
 		groups[key] = g
 	}
 	g.Count++
 	if r.ReportedOn.After(g.newest) {
-		g.newest, g.Last = r.ReportedOn, s.when(r.ReportedOn)
+		g.newest, g.Last = r.ReportedOn, page.MomentOf(now, r.ReportedOn)
 	}
 	if len(g.Nodes) == nodesNamed {
 		g.Rest++
 		return g
 	}
 	g.Nodes = append(g.Nodes, reportingNode{
-		registry.PlainText(r.Node), registry.PlainText(r.NodeType), registry.PlainText(nameOf(r.Reporter)), s.when(r.ReportedOn),
+		registry.PlainText(r.Node), registry.PlainText(r.NodeType), registry.PlainText(page.NameOf(r.Reporter)), page.MomentOf(now, r.ReportedOn),
 	})
 	return g
 }
@@ -209,29 +206,29 @@ func (s *site) group(groups map[sameReports]*reported, r storage.NodeReport, hea
 // stand gives a group its state.
 func (g *reported) stand(order int) { g.order, g.State = order, nodeStates()[order] }
 
-// judge says which groups have what is in quarantine, and puts the groups in order.
-func (s *site) judge(ctx context.Context, view *reportsView) error {
+// judgeReports says which groups have what is in quarantine, and puts the groups in order.
+func judgeReports(ctx context.Context, reg api.Interface, view *reportsView) error {
 	slices.SortFunc(view.Groups, func(a, b reported) int { return cmp.Compare(b.newest.UnixNano(), a.newest.UnixNano()) })
-	releases := make(map[registry.Digest]read)
+	seen := make(map[registry.Digest]releases.Read)
 	for i := range view.Groups {
 		g := &view.Groups[i]
-		in, known := releases[g.first.Release]
-		if !known && len(releases) == releasesJudged {
+		in, known := seen[g.first.Release]
+		if !known && len(seen) == releasesJudged {
 			g.Why = "not looked at: it may be in quarantine, which its page shows" // nodes that report many releases must not hide one
 			continue
 		}
 		if !known {
 			var err error
-			in, err = s.readRelease(ctx, g.first.Environment, g.first.Model, string(g.first.Release))
+			in, err = releases.ReadRelease(ctx, reg, g.first.Environment, g.first.Model, string(g.first.Release))
 			if err != nil && !registry.HasCode(err, registry.CodeNotFound) && !registry.HasCode(err, registry.CodeForbidden) {
 				return err
 			}
-			if releases[g.first.Release] = in; registry.HasCode(err, registry.CodeNotFound) {
+			if seen[g.first.Release] = in; registry.HasCode(err, registry.CodeNotFound) {
 				g.URL, g.EngineURL = "", ""
 			}
 		}
 		for _, d := range []registry.Digest{g.first.Release, g.first.Engine} {
-			for _, c := range evidence.Quarantines(in.Release, in.claims, d) {
+			for _, c := range evidence.Quarantines(in.Release, in.Claims, d) {
 				g.Why = registry.PlainText(c.Reason())
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/storage"
-	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 const digitsOnNodes = "/nodes?model=vision/digits&environment=prod"
@@ -33,12 +33,12 @@ type fleet struct {
 }
 
 // withFleet is a world whose service takes reports for an hour.
-func withFleet(t *testing.T, edits ...func(*web.Config)) fleet {
+func withFleet(t *testing.T, edits ...func(*page.Config)) fleet {
 	t.Helper()
 	f := fleet{clock: registrytest.NewClock()}
-	f.world = setup(t, append(edits, func(c *web.Config) {
+	f.world = setup(t, append(edits, func(c *page.Config) {
 		f.nodes = service.NodeReports{Table: mem.NewTable[storage.NodeReport](), Inspector: c.Registry, Clock: catalogClock{f.clock}, Life: time.Hour}
-		c.Nodes, c.Now = &web.NodeReports{From: access.GuardNodes(f.nodes), Life: time.Hour}, f.clock.Now
+		c.Nodes, c.Now = &page.NodeReports{From: access.GuardNodes(f.nodes), Life: time.Hour}, f.clock.Now
 	})...)
 	return f
 }
@@ -93,7 +93,7 @@ func TestNodeReportsThatAreNotShown(t *testing.T) {
 	wantWithout(t, "a reader of staging", f.get(other, digitsOnNodes), "secret-1")
 	wantWithout(t, "a reader of another model", f.get(may("**", "text/**", storage.PermissionRead), "/nodes?environment=prod"), "secret-1")
 
-	off := setup(t, func(c *web.Config) { c.Nodes = &web.NodeReports{} })
+	off := setup(t, func(c *page.Config) { c.Nodes = &page.NodeReports{} })
 	off.Promoted(t, registrytest.Build{})
 	wantPage(t, "no reports are taken", off.get(everything(), "/nodes"), http.StatusOK, "This service takes no reports of nodes", "--node-reports 24h")
 	wantWithout(t, "the page of a model", off.get(everything(), modelPage), "What nodes have")

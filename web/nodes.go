@@ -9,8 +9,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
 
 // maxNode is the maximum size in bytes of a form with a node document.
@@ -29,9 +30,9 @@ type nodesView struct {
 	Covered      bool   // Nodes say which engine they get
 	Reported     bool   // Nodes say how many of them report
 	Reports      *reportsView
-	Answer       *found // to the document of the form
-	Machine      string // that it describes
-	Fault        string // why it could not be read
+	Answer       *releases.Found // to the document of the form
+	Machine      string          // that it describes
+	Fault        string          // why it could not be read
 }
 
 // nodeRow is a node type, and what it gets.
@@ -39,72 +40,72 @@ type nodeRow struct {
 	Name     string
 	Machine  string
 	Software string
-	Engine   *found
+	Engine   *releases.Found
 	Reports  string // how many nodes of it say what they have; empty where that is not shown
 }
 
-func (s *site) nodes(r *http.Request) (answer, error) {
-	view, err := s.nodesView(r, r.URL.Query().Get)
+func nodesPage(config *page.Config, r *http.Request) (page.Answer, error) {
+	view, err := readNodes(config, r, r.URL.Query().Get)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	return s.nodesAnswer(view), nil
+	return nodesAnswer(view), nil
 }
 
-// resolve answers the form of the page: which engine a pasted node gets. It changes nothing.
-func (s *site) resolve(r *http.Request) (answer, error) {
+// resolvePasted answers the form of the page: which engine a pasted node gets. It changes nothing.
+func resolvePasted(config *page.Config, r *http.Request) (page.Answer, error) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxNode)
 	if err := r.ParseForm(); err != nil {
-		return answer{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxNode)
+		return page.Answer{}, registry.Errorf(registry.CodeInvalid, "the form cannot be read: want at most %d bytes", maxNode)
 	}
 	for _, name := range []string{"model", "environment", "runtime"} {
-		if len(r.PostForm.Get(name)) > maxValue {
-			return answer{}, registry.Errorf(registry.CodeInvalid, "%s: want at most %d bytes", name, maxValue)
+		if len(r.PostForm.Get(name)) > page.MaxValue {
+			return page.Answer{}, registry.Errorf(registry.CodeInvalid, "%s: want at most %d bytes", name, page.MaxValue)
 		}
 	}
-	view, err := s.nodesView(r, r.PostForm.Get)
+	view, err := readNodes(config, r, r.PostForm.Get)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	view.Pasted = r.PostForm.Get("node")
-	if err := s.answerForm(r.Context(), &view); err != nil {
-		return answer{}, err
+	if err := answerForm(r.Context(), config, &view); err != nil {
+		return page.Answer{}, err
 	}
-	return s.nodesAnswer(view), nil
+	return nodesAnswer(view), nil
 }
 
-func (s *site) nodesAnswer(view nodesView) answer {
-	return answer{template: "nodes", title: "Nodes", nav: "Nodes", body: view, api: apiPath + "/node-types"}
+func nodesAnswer(view nodesView) page.Answer {
+	return page.Answer{Template: "nodes", Title: "Nodes", Nav: "Nodes", Body: view, API: page.APIPath + "/node-types"}
 }
 
 // answerForm resolves for the document of the form. What the reader wrote wrongly is said beside it.
-func (s *site) answerForm(ctx context.Context, view *nodesView) error {
-	node, err := s.ReadNode("node", []byte(view.Pasted))
+func answerForm(ctx context.Context, config *page.Config, view *nodesView) error {
+	node, err := config.ReadNode("node", []byte(view.Pasted))
 	if err != nil {
 		view.Fault = registry.PlainText(err.Error())
 		return nil
 	}
-	view.Machine = machine(node)
+	view.Machine = releases.Machine(node)
 	q := api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: node}
 	if view.Runtime != "" {
-		runtime, err := s.Runtimes.Get(ctx, view.Runtime)
+		runtime, err := config.Runtimes.Get(ctx, view.Runtime)
 		if err != nil {
 			view.Fault = registry.PlainText(err.Error())
 			return nil
 		}
 		q.Runtime = &runtime
 	}
-	f, err := s.find(ctx, q)
+	f, err := releases.FindEngine(ctx, config.Registry, q)
 	view.Answer = &f
 	return err
 }
 
-func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView, error) {
+func readNodes(config *page.Config, r *http.Request, value func(string) string) (nodesView, error) {
 	ctx := r.Context()
-	if err := s.Authorize(ctx, storage.PermissionRead, "", ""); err != nil {
+	if err := config.Authorize(ctx, storage.PermissionRead, "", ""); err != nil {
 		return nodesView{}, err
 	}
-	environments, err := s.Registry.Environments(ctx)
+	environments, err := config.Registry.Environments(ctx)
 	if err != nil {
 		return nodesView{}, err
 	}
@@ -118,15 +119,15 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		return view, err
 	}
 	after := value("after")
-	nodes, err := s.NodeTypes.List(ctx, after, nodesShown+1)
+	nodes, err := config.NodeTypes.List(ctx, after, releases.NodesShown+1)
 	if err != nil {
 		return view, err
 	}
-	if len(nodes) > nodesShown {
-		nodes = nodes[:nodesShown]
-		view.Next = withQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
+	if len(nodes) > releases.NodesShown {
+		nodes = nodes[:releases.NodesShown]
+		view.Next = page.WithQuery("/nodes", "after", nodes[len(nodes)-1].Name, "model", view.Model, "environment", view.Environment)
 	}
-	runtimes, err := s.Runtimes.List(ctx, "", storage.DefaultPage)
+	runtimes, err := config.Runtimes.List(ctx, "", storage.DefaultPage)
 	if err != nil {
 		return view, err
 	}
@@ -135,9 +136,9 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 	}
 	view.Covered = view.Model != ""
 	for _, n := range nodes {
-		row := nodeRow{Name: registry.PlainText(n.Name), Machine: machine(n.Document), Software: software(n.Document.Runtimes)}
+		row := nodeRow{Name: registry.PlainText(n.Name), Machine: releases.Machine(n.Document), Software: software(n.Document.Runtimes)}
 		if view.Covered {
-			f, err := s.find(ctx, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
+			f, err := releases.FindEngine(ctx, config.Registry, api.ResolveQuery{Environment: view.Environment, Model: view.Model, Node: n.Document})
 			if err != nil {
 				return view, err
 			}
@@ -145,7 +146,7 @@ func (s *site) nodesView(r *http.Request, value func(string) string) (nodesView,
 		}
 		view.Nodes = append(view.Nodes, row)
 	}
-	view.Reports, err = s.reports(ctx, view.Environment, view.Model)
+	view.Reports, err = readReports(ctx, config, view.Environment, view.Model)
 	view.countReports()
 	return view, err
 }
@@ -159,19 +160,6 @@ func (v *nodesView) countReports() {
 	for i := range v.Nodes {
 		v.Nodes[i].Reports = registry.Count(v.Reports.types[v.Nodes[i].Name], "node")
 	}
-}
-
-// machine describes a node in words.
-func machine(n artifact.Node) string {
-	words := []string{n.OS, n.CPU.Arch}
-	if n.CPU.Level != "" {
-		words = append(words, "level "+n.CPU.Level)
-	}
-	text := strings.Join(words, " ")
-	for _, a := range n.Accelerators {
-		text += ", " + strings.Join(slices.DeleteFunc([]string{a.Product, a.Arch, a.MIG}, func(s string) bool { return s == "" }), " ")
-	}
-	return registry.PlainText(text)
 }
 
 // software describes runtimes with their versions.

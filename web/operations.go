@@ -10,12 +10,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
+	"mlpromote.dev/mlpromote/web/releases"
 )
 
 // operationsView is the page of what administrators look after.
 type operationsView struct {
-	Storage, Collection, Integrity, Queues []fact
-	Largest                                []fact
+	Storage, Collection, Integrity, Queues []page.Fact
+	Largest                                []page.Fact
 	Damaged                                []damage
 	DamagedCount                           int
 	Moves                                  []pendingMove
@@ -26,166 +28,166 @@ type operationsView struct {
 
 // damage is content that cannot be served.
 type damage struct {
-	Digest   digest
+	Digest   page.Digest
 	What     string // what is wrong with it
-	Found    moment
+	Found    page.Moment
 	Releases string // that need it
 }
 
 // pendingMove is a promotion or rollback that began and has not ended.
 type pendingMove struct {
 	What, Model, URL string
-	Begun            moment
+	Begun            page.Moment
 }
 
 // replica is a process that serves the catalog.
 type replica struct {
 	Name, Host, Version string
-	State               state
-	Configuration       state
-	Started, Seen       moment
+	State               page.State
+	Configuration       page.State
+	Started, Seen       page.Moment
 }
 
 // key is a key or identity of the trust list.
 type key struct {
 	Name       string
-	ID         digest
-	State      state
+	ID         page.Digest
+	State      page.State
 	When       string // it counts
 	Roles      string
 	Signs      string
 	Where      []string // environments
 	Statements int
-	Last       moment
+	Last       page.Moment
 	URL        string // of what it signed; empty: it signed nothing, or nothing says so
 }
 
 // hook is a webhook.
 type hook struct {
 	URL, What string
-	State     state
+	State     page.State
 	Delivered string
 	Fault     string
 }
 
-func (s *site) operations(r *http.Request) (answer, error) {
+func operationsPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	ctx := r.Context()
-	if s.Operations == nil {
-		return answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
+	if config.Operations == nil {
+		return page.Answer{}, registry.Errorf(registry.CodeNotFound, "there is no page at this address")
 	}
-	if err := s.Authorize(ctx, storage.PermissionAdminister, "", ""); err != nil {
-		return answer{}, err
+	if err := config.Authorize(ctx, storage.PermissionAdminister, "", ""); err != nil {
+		return page.Answer{}, err
 	}
-	o, err := s.Operations(ctx)
+	o, err := config.Operations(ctx)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	view := operationsView{
-		Storage: s.storageFacts(o), Collection: s.collectionFacts(o), Integrity: s.integrityFacts(o), Queues: queueFacts(o), DamagedCount: o.DamagedCount,
+		Storage: storageFacts(config.Now, o), Collection: collectionFacts(config.Now, o), Integrity: integrityFacts(config.Now, o), Queues: queueFacts(o), DamagedCount: o.DamagedCount,
 	}
 	if o.Content != nil {
 		for _, use := range o.Content.Largest {
-			view.Largest = append(view.Largest, fact{Name: registry.PlainText(use.Repository), Text: byteSize(use.Bytes)})
+			view.Largest = append(view.Largest, page.Fact{Name: registry.PlainText(use.Repository), Text: page.ByteSize(use.Bytes)})
 		}
 	}
 	for _, d := range o.Damaged {
-		view.Damaged = append(view.Damaged, s.damage(d))
+		view.Damaged = append(view.Damaged, damageOf(config.Now, d))
 	}
 	for _, m := range o.Moves {
 		what := "promotion to "
 		if m.From == m.Environment {
 			what = "rollback of "
 		}
-		view.Moves = append(view.Moves, pendingMove{what + registry.PlainText(m.Environment), registry.PlainText(m.Model), modelURL(m.Model), s.when(m.Begun)})
+		view.Moves = append(view.Moves, pendingMove{what + registry.PlainText(m.Environment), registry.PlainText(m.Model), page.ModelURL(m.Model), page.MomentOf(config.Now, m.Begun)})
 	}
 	for _, one := range o.Replicas {
-		view.Replicas = append(view.Replicas, s.replica(one, o.At))
+		view.Replicas = append(view.Replicas, replicaOf(config.Now, one, o.At))
 	}
 	for _, k := range o.Keys {
-		view.Keys = append(view.Keys, s.key(k))
+		view.Keys = append(view.Keys, keyOf(config.Now, k))
 	}
 	for _, w := range o.Webhooks {
-		view.Webhooks = append(view.Webhooks, s.hook(w))
+		view.Webhooks = append(view.Webhooks, hookOf(config.Now, w))
 	}
-	return answer{template: "operations", title: "Operations", nav: "Operations", body: view, api: apiPath + "/operations"}, nil
+	return page.Answer{Template: "operations", Title: "Operations", Nav: "Operations", Body: view, API: page.APIPath + "/operations"}, nil
 }
 
-func (s *site) storageFacts(o api.Operations) []fact {
-	facts := []fact{{Name: "Version", Text: registry.PlainText(o.Version)}}
+func storageFacts(now storage.Clock, o api.Operations) []page.Fact {
+	facts := []page.Fact{{Name: "Version", Text: registry.PlainText(o.Version)}}
 	if o.Content == nil {
-		return append(facts, fact{Name: "Content", Text: "is being counted: look again in a moment"})
+		return append(facts, page.Fact{Name: "Content", Text: "is being counted: look again in a moment"})
 	}
 	c := *o.Content
 	return append(facts,
-		fact{Name: "Content", Text: byteSize(c.Bytes) + " in a " + registry.PlainText(c.Storage)},
-		fact{Name: "Pieces", Text: registry.Count(c.Manifests, "manifest") + ", " + registry.Count(c.Blobs, "blob")},
-		fact{Name: "Repositories", Text: number(int64(c.Repositories))},
-		fact{Name: "Counted", Text: s.when(c.At).Ago})
+		page.Fact{Name: "Content", Text: page.ByteSize(c.Bytes) + " in a " + registry.PlainText(c.Storage)},
+		page.Fact{Name: "Pieces", Text: registry.Count(c.Manifests, "manifest") + ", " + registry.Count(c.Blobs, "blob")},
+		page.Fact{Name: "Repositories", Text: page.Number(int64(c.Repositories))},
+		page.Fact{Name: "Counted", Text: page.MomentOf(now, c.At).Ago})
 }
 
-func (s *site) collectionFacts(o api.Operations) []fact {
+func collectionFacts(now storage.Clock, o api.Operations) []page.Fact {
 	every := "never"
 	for _, r := range o.Replicas {
 		if r.CollectEvery > 0 && !r.Stopped {
-			every = "every " + shortDuration(r.CollectEvery)
+			every = "every " + page.ShortDuration(r.CollectEvery)
 		}
 	}
-	facts := []fact{{Name: "Runs", Text: every}}
+	facts := []page.Fact{{Name: "Runs", Text: every}}
 	if c := o.Collection; c == nil {
-		facts = append(facts, fact{Name: "Last", Text: "not yet"})
+		facts = append(facts, page.Fact{Name: "Last", Text: "not yet"})
 	} else {
 		result := "succeeded"
 		if c.Failed {
 			result = "failed: the log of the service has the reason"
 		}
 		facts = append(facts,
-			fact{Name: "Last", Text: s.when(c.Ended).Ago + ", " + result},
-			fact{Name: "Deleted", Text: registry.Count(c.Manifests, "manifest") + ", " + registry.Count(c.Blobs, "blob") + ", " + byteSize(c.Bytes)})
+			page.Fact{Name: "Last", Text: page.MomentOf(now, c.Ended).Ago + ", " + result},
+			page.Fact{Name: "Deleted", Text: registry.Count(c.Manifests, "manifest") + ", " + registry.Count(c.Blobs, "blob") + ", " + page.ByteSize(c.Bytes)})
 		for _, skipped := range c.Skipped {
-			facts = append(facts, fact{Name: "Left alone", Text: registry.PlainText(skipped)})
+			facts = append(facts, page.Fact{Name: "Left alone", Text: registry.PlainText(skipped)})
 		}
 	}
 	if o.Content != nil {
-		facts = append(facts, fact{Name: "Marked", Text: registry.Count(o.Content.Marked, "record") + " that nothing needs"})
+		facts = append(facts, page.Fact{Name: "Marked", Text: registry.Count(o.Content.Marked, "record") + " that nothing needs"})
 	}
 	return facts
 }
 
-func (s *site) integrityFacts(o api.Operations) []fact {
+func integrityFacts(now storage.Clock, o api.Operations) []page.Fact {
 	every := "never"
 	for _, r := range o.Replicas {
 		if r.ScrubEvery > 0 && !r.Stopped {
-			every = shortDuration(r.ScrubEvery) + " after the last time"
+			every = page.ShortDuration(r.ScrubEvery) + " after the last time"
 		}
 	}
-	facts := []fact{{Name: "Reads all again", Text: every}}
+	facts := []page.Fact{{Name: "Reads all again", Text: every}}
 	switch {
 	case !o.Scrub.Started.IsZero():
-		facts = append(facts, fact{Name: "Now", Text: registry.Count(o.Scrub.Checked, "piece") + " read, " + byteSize(o.Scrub.Read) + ", since " + s.when(o.Scrub.Started).Ago})
+		facts = append(facts, page.Fact{Name: "Now", Text: registry.Count(o.Scrub.Checked, "piece") + " read, " + page.ByteSize(o.Scrub.Read) + ", since " + page.MomentOf(now, o.Scrub.Started).Ago})
 	case o.Scrub.Finished.IsZero():
-		facts = append(facts, fact{Name: "Last", Text: "not yet"})
+		facts = append(facts, page.Fact{Name: "Last", Text: "not yet"})
 	}
 	if !o.Scrub.Finished.IsZero() {
-		facts = append(facts, fact{Name: "Last", Text: s.when(o.Scrub.Finished).Ago})
+		facts = append(facts, page.Fact{Name: "Last", Text: page.MomentOf(now, o.Scrub.Finished).Ago})
 	}
-	return append(facts, fact{Name: "Damaged", Text: registry.Count(o.DamagedCount, "piece")})
+	return append(facts, page.Fact{Name: "Damaged", Text: registry.Count(o.DamagedCount, "piece")})
 }
 
-func queueFacts(o api.Operations) []fact {
+func queueFacts(o api.Operations) []page.Fact {
 	waiting := 0
 	for _, w := range o.Webhooks {
 		if w.Waiting > 0 {
 			waiting++
 		}
 	}
-	return []fact{
+	return []page.Fact{
 		{Name: "Moves", Text: registry.Count(len(o.Moves), "promotion or rollback", "promotions or rollbacks")},
 		{Name: "Uploads", Text: registry.Count(o.Uploads, "blob")},
 		{Name: "Deliveries", Text: registry.Count(waiting, "webhook") + " behind"},
 	}
 }
 
-func (s *site) damage(d storage.Damage) damage {
+func damageOf(now storage.Clock, d storage.Damage) damage {
 	var names []string
 	for _, r := range d.Releases {
 		name := r.Environment + "/" + r.Model
@@ -194,57 +196,57 @@ func (s *site) damage(d storage.Damage) damage {
 		}
 		names = append(names, name)
 	}
-	return damage{digestOf(d.Digest), registry.PlainText(string(d.Kind) + ": " + d.Detail), s.when(d.Found), registry.PlainText(strings.Join(names, ", "))}
+	return damage{page.DigestOf(d.Digest), registry.PlainText(string(d.Kind) + ": " + d.Detail), page.MomentOf(now, d.Found), registry.PlainText(strings.Join(names, ", "))}
 }
 
-func (s *site) replica(r storage.Replica, now time.Time) replica {
+func replicaOf(now storage.Clock, r storage.Replica, at time.Time) replica {
 	view := replica{
-		Name: registry.PlainText(r.Name), Host: registry.PlainText(r.Host), Version: registry.PlainText(r.Version), State: stateOf(classGood, "serves"),
-		Configuration: stateOf(classWait, registry.PlainText(string(r.Configuration))), Started: s.when(r.Started), Seen: s.when(r.Seen),
+		Name: registry.PlainText(r.Name), Host: registry.PlainText(r.Host), Version: registry.PlainText(r.Version), State: page.StateOf(page.ClassGood, "serves"),
+		Configuration: page.StateOf(page.ClassWait, registry.PlainText(string(r.Configuration))), Started: page.MomentOf(now, r.Started), Seen: page.MomentOf(now, r.Seen),
 	}
 	switch {
 	case r.Stopped:
-		view.State = stateOf(classPlain, "stopped")
-	case r.Lost(now):
-		view.State = stateOf(classBad, "lost")
+		view.State = page.StateOf(page.ClassPlain, "stopped")
+	case r.Lost(at):
+		view.State = page.StateOf(page.ClassBad, "lost")
 	}
 	switch r.Configuration {
 	case history.ConfigurationAgreed:
-		view.Configuration = stateOf(classGood, string(r.Configuration))
+		view.Configuration = page.StateOf(page.ClassGood, string(r.Configuration))
 	case history.ConfigurationDiffers:
-		view.Configuration = stateOf(classBad, string(r.Configuration))
+		view.Configuration = page.StateOf(page.ClassBad, string(r.Configuration))
 	}
 	return view
 }
 
-func (s *site) key(k api.KeyUse) key {
+func keyOf(now storage.Clock, k api.KeyUse) key {
 	var roles, signs []string
 	for _, role := range k.Roles {
 		roles = append(roles, string(role))
 	}
 	for _, predicate := range k.MaySign {
-		signs = append(signs, evidenceName(predicate))
+		signs = append(signs, releases.EvidenceName(predicate))
 	}
 	view := key{
-		Name: registry.PlainText(k.Name), State: keyState(k.State), Roles: registry.PlainText(strings.Join(roles, ", ")), Signs: registry.PlainText(strings.Join(signs, ", ")),
-		Where: plain(k.Environments), When: registry.PlainText(k.Window.String()), Statements: k.Statements, Last: s.when(k.Last),
+		Name: registry.PlainText(k.Name), State: releases.KeyState(k.State), Roles: registry.PlainText(strings.Join(roles, ", ")), Signs: registry.PlainText(strings.Join(signs, ", ")),
+		Where: page.Plain(k.Environments), When: registry.PlainText(k.Window.String()), Statements: k.Statements, Last: page.MomentOf(now, k.Last),
 	}
 	if k.State == evidence.KeyRetired {
-		view.When = strings.TrimSpace("retired " + s.when(k.RetiredAt).Ago + " " + view.When)
+		view.When = strings.TrimSpace("retired " + page.MomentOf(now, k.RetiredAt).Ago + " " + view.When)
 	}
 	if len(k.NodeTypes) > 0 {
 		view.When = strings.TrimSpace(view.When + " on " + registry.PlainText(strings.Join(k.NodeTypes, ", ")))
 	}
 	if k.Signer != "" {
-		view.ID = digest{k.Signer[:min(len(k.Signer), shortDigest)], k.Signer}
+		view.ID = page.Digest{Short: k.Signer[:min(len(k.Signer), page.ShortDigest)], Full: k.Signer}
 		if k.Statements > 0 {
-			view.URL = withQuery("/history", "signer", k.Signer)
+			view.URL = page.WithQuery("/history", "signer", k.Signer)
 		}
 	}
 	return view
 }
 
-func (s *site) hook(w api.WebhookUse) hook {
+func hookOf(now storage.Clock, w api.WebhookUse) hook {
 	what := []string{"all events"}
 	if len(w.Kinds) > 0 {
 		what = nil
@@ -260,20 +262,20 @@ func (s *site) hook(w api.WebhookUse) hook {
 		text += " in " + w.Environment
 	}
 	view := hook{
-		URL: registry.PlainText(w.URL), What: registry.PlainText(text), Fault: registry.PlainText(w.LastError), State: stateOf(classGood, "delivered"),
-		Delivered: "up to event " + number(w.Delivered),
+		URL: registry.PlainText(w.URL), What: registry.PlainText(text), Fault: registry.PlainText(w.LastError), State: page.StateOf(page.ClassGood, "delivered"),
+		Delivered: "up to event " + page.Number(w.Delivered),
 	}
 	if w.Waiting > 0 {
 		view.Delivered += ", " + registry.Count(w.Waiting, "event") + " after it"
 	}
 	switch {
 	case w.Suspended:
-		view.State = stateOf(classBad, "stopped")
+		view.State = page.StateOf(page.ClassBad, "stopped")
 	case w.Attempts > 0:
-		view.State = stateOf(classWait, registry.Count(w.Attempts, "failed attempt"))
-		view.Delivered += ", next attempt " + s.when(w.NextAttempt).Ago
+		view.State = page.StateOf(page.ClassWait, registry.Count(w.Attempts, "failed attempt"))
+		view.Delivered += ", next attempt " + page.MomentOf(now, w.NextAttempt).Ago
 	case w.Waiting > 0:
-		view.State = stateOf(classWait, "behind")
+		view.State = page.StateOf(page.ClassWait, "behind")
 	}
 	return view
 }

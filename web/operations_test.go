@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/registry/trust"
-	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // looked is what an administrator looks after, with something of everything.
@@ -47,7 +47,7 @@ func looked() api.Operations {
 	}
 }
 
-func withOperations(c *web.Config) {
+func withOperations(c *page.Config) {
 	c.Operations = func(context.Context) (api.Operations, error) { return looked(), nil }
 }
 
@@ -74,7 +74,7 @@ func TestOperationsPage(t *testing.T) {
 	without := setup(t)
 	wantPage(t, "a service without operations", without.get(everything(), "/operations"), http.StatusNotFound)
 	wantWithout(t, "a service without operations", without.get(everything(), "/"), ">Operations<")
-	faulty := setup(t, func(c *web.Config) {
+	faulty := setup(t, func(c *page.Config) {
 		c.Operations = func(context.Context) (api.Operations, error) {
 			return api.Operations{}, errors.New("dial /srv/secret")
 		}

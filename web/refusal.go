@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // refusal is the page of a request that gets no other one.
@@ -20,16 +21,16 @@ type refusal struct {
 	Typed   string // the reason in a form that was not done
 }
 
-// refusal says what went wrong and what to do. What only the operator may know is logged.
-func (s *site) refusal(r *http.Request, err error) answer {
+// refusalPage says what went wrong and what to do. What only the operator may know is logged.
+func refusalPage(config *page.Config, r *http.Request, err error) page.Answer {
 	code := registry.CodeOf(err)
 	view := refusal{Heading: code.Title()}
-	view.Text, view.Hints = s.explain(r, err)
-	view.Text = sentence(view.Text)
+	view.Text, view.Hints = page.Explain(config.Logger, r, err)
+	view.Text = page.Sentence(view.Text)
 	switch code {
 	case registry.CodeUnauthenticated:
-		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, s.signInURL(r)
-		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, actPath) {
+		view.Heading, view.SignIn, view.To = "Sign in to see this page", true, signInURL(config.SignIn, r)
+		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, page.ActPath) {
 			view.Heading = "Sign in to go on: nothing was done"
 			if f, err := postedForm(r); err == nil {
 				view.Typed = registry.PlainText(f.Reason)
@@ -42,29 +43,15 @@ func (s *site) refusal(r *http.Request, err error) answer {
 	case registry.CodeInternal, registry.CodeUnavailable:
 		view.Heading = "This page cannot be shown now"
 	}
-	return answer{template: "refusal", title: view.Heading, status: code.HTTPStatus(), body: view}
+	return page.Answer{Template: "refusal", Title: view.Heading, Status: code.HTTPStatus(), Body: view}
 }
 
 // tooMany is the page of a caller that asks too often. It reads nothing and writes no line into the log: both are what
 // the limit protects.
-func tooMany(header http.Header, wait time.Duration) answer {
+func tooMany(header http.Header, wait time.Duration) page.Answer {
 	seconds := int(math.Ceil(wait.Seconds()))
 	header.Set("Retry-After", strconv.Itoa(seconds))
 	text := "You asked for more pages than this service shows at once. Wait " + registry.Count(seconds, "second") + " and try again."
 	view := refusal{Heading: "Too many requests", Text: text}
-	return answer{template: "refusal", title: view.Heading, status: http.StatusTooManyRequests, body: view}
-}
-
-// explain returns what a reader may know of an error, and logs the rest.
-func (s *site) explain(r *http.Request, err error) (text string, hints []string) {
-	switch registry.CodeOf(err) {
-	case registry.CodeInternal, registry.CodeUnavailable:
-		s.Logger.ErrorContext(r.Context(), "a page could not be read", "path", r.URL.Path, "error", err)
-		return "The service could not read its data. Its log has the reason. Try again in a moment.", nil
-	}
-	text, all := registry.TextForClients(err)
-	if !all {
-		s.Logger.WarnContext(r.Context(), "a page was refused", "path", r.URL.Path, "error", err)
-	}
-	return registry.PlainText(text), registry.Hints(err)
+	return page.Answer{Template: "refusal", Title: view.Heading, Status: http.StatusTooManyRequests, Body: view}
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 const (
@@ -39,47 +41,47 @@ type hit struct {
 	Hint string
 }
 
-func (s *site) search(r *http.Request) (answer, error) {
+func searchPage(config *page.Config, r *http.Request) (page.Answer, error) {
 	text := strings.TrimSpace(r.URL.Query().Get("q"))
 	view := searchView{Query: text}
 	if text != "" {
-		if err := s.findModels(r.Context(), strings.ToLower(text), &view); err != nil {
-			return answer{}, err
+		if err := findModels(r.Context(), config.Registry, strings.ToLower(text), &view); err != nil {
+			return page.Answer{}, err
 		}
-		if err := s.findPeople(r.Context(), strings.ToLower(text), &view); err != nil {
-			return answer{}, err
+		if err := findPeople(r.Context(), config.Registry, strings.ToLower(text), &view); err != nil {
+			return page.Answer{}, err
 		}
 		if d := registry.Digest(text); d.Validate() == nil {
-			if err := s.findSubjects(r.Context(), d, &view); err != nil {
-				return answer{}, err
+			if err := findSubjects(r.Context(), config.Registry, d, &view); err != nil {
+				return page.Answer{}, err
 			}
 		}
 	}
-	return answer{template: "search", title: "Search", body: view, api: apiPath + "/models"}, nil
+	return page.Answer{Template: "search", Title: "Search", Body: view, API: page.APIPath + "/models"}, nil
 }
 
 // findModels finds models whose name contains the text, and heads whose version or digest begins with it.
-func (s *site) findModels(ctx context.Context, text string, view *searchView) error {
+func findModels(ctx context.Context, reg api.Interface, text string, view *searchView) error {
 	hex := strings.TrimPrefix(text, "sha256:")
 	scanned, read := 0, 0
 	for after := ""; ; {
-		page, err := s.Registry.Models(ctx, "", after, storage.MaxPage)
+		list, err := reg.Models(ctx, "", after, storage.MaxPage)
 		if err != nil {
 			return err
 		}
-		for _, m := range page.Items {
+		for _, m := range list.Items {
 			scanned++
 			if strings.Contains(m.Name, text) {
-				view.Hits = append(view.Hits, hit{"model", m.Name, modelURL(m.Name), ""})
+				view.Hits = append(view.Hits, hit{"model", m.Name, page.ModelURL(m.Name), ""})
 			}
 			for _, h := range m.Heads {
 				_, digits, _ := strings.Cut(string(h.Release), ":")
 				if h.Version == text || len(hex) >= shortestPrefix && strings.HasPrefix(digits, hex) {
-					view.Hits = append(view.Hits, hit{"head of " + h.Environment, m.Name + " " + h.Version, releaseURL(m.Name, h.Release, h.Environment), digits[:min(len(digits), shortDigest)]})
+					view.Hits = append(view.Hits, hit{"head of " + h.Environment, m.Name + " " + h.Version, page.ReleaseURL(m.Name, h.Release, h.Environment), digits[:min(len(digits), page.ShortDigest)]})
 				}
 				if read >= searchRead {
 					view.Cut = true
-				} else if err := s.findEngines(ctx, h, text, view); err != nil {
+				} else if err := findEngines(ctx, reg, h, text, view); err != nil {
 					return err
 				}
 				read++
@@ -89,15 +91,15 @@ func (s *site) findModels(ctx context.Context, text string, view *searchView) er
 				return nil
 			}
 		}
-		if after = page.Next; after == "" {
+		if after = list.Next; after == "" {
 			return nil
 		}
 	}
 }
 
 // findSubjects finds the release or engine with a digest that some evidence in the history is about.
-func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *searchView) error {
-	events, err := s.Registry.History(ctx, history.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
+func findSubjects(ctx context.Context, reg api.Interface, d registry.Digest, view *searchView) error {
+	events, err := reg.History(ctx, history.HistoryQuery{Subject: d, Descending: true, Limit: searchShown})
 	if err != nil {
 		return err
 	}
@@ -108,9 +110,9 @@ func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *search
 			continue
 		}
 		seen[place] = true
-		h := hit{"release in " + e.Environment, e.Model + " " + e.Version, releaseURL(e.Model, d, e.Environment), digestOf(d).Short}
+		h := hit{"release in " + e.Environment, e.Model + " " + e.Version, page.ReleaseURL(e.Model, d, e.Environment), page.DigestOf(d).Short}
 		if e.Release != "" && e.Release != d {
-			h.What, h.URL = "engine in "+e.Environment, engineURL(e.Model, d, e.Environment)
+			h.What, h.URL = "engine in "+e.Environment, page.EngineURL(e.Model, d, e.Environment)
 		}
 		view.Hits = append(view.Hits, h)
 	}
@@ -118,8 +120,8 @@ func (s *site) findSubjects(ctx context.Context, d registry.Digest, view *search
 }
 
 // findEngines finds the engines of a head whose target, accelerator or toolchain contains the text.
-func (s *site) findEngines(ctx context.Context, h history.Head, text string, view *searchView) error {
-	release, err := s.Registry.Release(ctx, h.Environment, h.Model, string(h.Release))
+func findEngines(ctx context.Context, reg api.Interface, h history.Head, text string, view *searchView) error {
+	release, err := reg.Release(ctx, h.Environment, h.Model, string(h.Release))
 	if err != nil {
 		switch registry.CodeOf(err) {
 		case registry.CodeForbidden, registry.CodeNotFound, registry.CodeTrust, registry.CodeDigest: // it concerns one model
@@ -136,7 +138,7 @@ func (s *site) findEngines(ctx context.Context, h history.Head, text string, vie
 		if found && len(view.Hits) < searchShown {
 			view.Hits = append(view.Hits, hit{
 				"engine in " + h.Environment, h.Model + " " + h.Version + " " + e.Label() + ", " + e.Toolchain.Name + " " + e.Toolchain.Version,
-				engineURL(h.Model, e.Digest, h.Environment), digestOf(e.Digest).Short,
+				page.EngineURL(h.Model, e.Digest, h.Environment), page.DigestOf(e.Digest).Short,
 			})
 		}
 	}
@@ -144,8 +146,8 @@ func (s *site) findEngines(ctx context.Context, h history.Head, text string, vie
 }
 
 // findPeople finds callers whose name contains the text, in the newest events.
-func (s *site) findPeople(ctx context.Context, text string, view *searchView) error {
-	events, err := s.Registry.History(ctx, history.HistoryQuery{Descending: true, Limit: searchEvents})
+func findPeople(ctx context.Context, reg api.Interface, text string, view *searchView) error {
+	events, err := reg.History(ctx, history.HistoryQuery{Descending: true, Limit: searchEvents})
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (s *site) findPeople(ctx context.Context, text string, view *searchView) er
 			continue
 		}
 		seen[e.Principal] = true
-		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(nameOf(e.Principal)), withQuery("/history", "principal", e.Principal), ""})
+		view.Hits = append(view.Hits, hit{"caller", registry.PlainText(page.NameOf(e.Principal)), page.WithQuery("/history", "principal", e.Principal), ""})
 	}
 	return nil
 }

@@ -8,33 +8,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
-// SignInPath is the page on which people sign in, and see as whom they are signed in.
-const SignInPath = "/signin"
-
 // signInPattern is the only route for requests without a principal.
-const signInPattern = "GET " + SignInPath
-
-// SignIn is how people sign in to a service. All fields but Ways are required.
-type SignIn struct {
-	Ways  []Way  // the issuers at which people can sign in; may be empty
-	Token string // path of the form with the fields token and return
-	With  string // prefix of the name of an issuer in the path that begins a sign-in
-	Out   string // path of the form that ends the session, or with the field everywhere=1 all sessions
-}
-
-// Way is an issuer at which people can sign in.
-type Way struct {
-	Name   string
-	Issuer string // its URL
-}
+const signInPattern = "GET " + page.SignInPath
 
 // signIn is the page on which people sign in.
 type signIn struct {
 	Why    string // why somebody is not signed in; empty if nothing failed
 	Hints  []string
-	Ways   []link
+	Ways   []page.Link
 	Token  string
 	Return string
 }
@@ -50,15 +34,15 @@ type account struct {
 // grant is a line of what somebody may do.
 type grant struct{ May, Model, Environment string }
 
-func (s *site) signInPage(r *http.Request) (answer, error) {
-	if s.SignIn == nil {
-		return answer{}, registry.Errorf(registry.CodeNotFound, "this service has no sessions")
+func signInPage(config *page.Config, r *http.Request) (page.Answer, error) {
+	if config.SignIn == nil {
+		return page.Answer{}, registry.Errorf(registry.CodeNotFound, "this service has no sessions")
 	}
 	p, ok := storage.PrincipalOf(r.Context())
 	if !ok {
-		return s.askToSignIn(r, nil, r.URL.Query().Get("return")), nil
+		return askToSignIn(config, r, nil, r.URL.Query().Get("return")), nil
 	}
-	view := account{Who: registry.PlainText(nameOf(p.Name)), Open: p.Person == evidence.Person{}, Out: s.SignIn.Out}
+	view := account{Who: registry.PlainText(page.NameOf(p.Name)), Open: p.Person == evidence.Person{}, Out: config.SignIn.Out}
 	for _, g := range p.Grants {
 		var may []string
 		for _, permission := range g.Permissions {
@@ -66,47 +50,47 @@ func (s *site) signInPage(r *http.Request) (answer, error) {
 		}
 		view.Grants = append(view.Grants, grant{strings.Join(may, ", "), g.Model, g.Environment})
 	}
-	return answer{template: "account", title: "Your access", body: view}, nil
+	return page.Answer{Template: "account", Title: "Your access", Body: view}, nil
 }
 
 // askToSignIn is the page on which people sign in. err says why they are not; nil if nothing failed. back is the
 // path of the page that they wanted.
-func (s *site) askToSignIn(r *http.Request, err error, back string) answer {
-	view := signIn{Token: s.SignIn.Token, Return: back}
-	a := answer{template: "signin", title: "Sign in", status: http.StatusOK}
+func askToSignIn(config *page.Config, r *http.Request, err error, back string) page.Answer {
+	view := signIn{Token: config.SignIn.Token, Return: back}
+	a := page.Answer{Template: "signin", Title: "Sign in", Status: http.StatusOK}
 	if err != nil {
-		view.Why, view.Hints = s.explain(r, err)
-		a.status = registry.CodeOf(err).HTTPStatus()
+		view.Why, view.Hints = page.Explain(config.Logger, r, err)
+		a.Status = registry.CodeOf(err).HTTPStatus()
 	}
-	for _, way := range s.SignIn.Ways {
+	for _, way := range config.SignIn.Ways {
 		host := way.Issuer
 		if u, err := url.Parse(way.Issuer); err == nil {
 			host = u.Host
 		}
 		query := url.Values{"return": {back}}
-		view.Ways = append(view.Ways, link{"Sign in at " + host, s.SignIn.With + url.PathEscape(way.Name) + "?" + query.Encode()})
+		view.Ways = append(view.Ways, page.Link{Text: "Sign in at " + host, URL: config.SignIn.With + url.PathEscape(way.Name) + "?" + query.Encode()})
 	}
-	a.body = view
+	a.Body = view
 	return a
 }
 
 // signInURL is the page on which people sign in and come back to the page of a request.
-func (s *site) signInURL(r *http.Request) string {
-	if s.SignIn == nil {
+func signInURL(signIn *page.SignIn, r *http.Request) string {
+	if signIn == nil {
 		return ""
 	}
 	back := "/"
 	switch {
-	case strings.HasPrefix(r.URL.Path, SignInPath):
+	case strings.HasPrefix(r.URL.Path, page.SignInPath):
 	case r.Method == http.MethodGet:
 		back = r.URL.RequestURI()
-	case r.Method == http.MethodPost && strings.Contains(r.URL.Path, actPath):
+	case r.Method == http.MethodPost && strings.Contains(r.URL.Path, page.ActPath):
 		back = backToForm(r)
 	}
-	if back == "/" || len(back) > maxReturn {
-		return SignInPath
+	if back == "/" || len(back) > page.MaxReturn {
+		return page.SignInPath
 	}
-	return SignInPath + "?" + url.Values{"return": {back}}.Encode()
+	return page.SignInPath + "?" + url.Values{"return": {back}}.Encode()
 }
 
 // backToForm is the address of the form that a request without a session sent, with what was typed if that is short
@@ -116,7 +100,7 @@ func backToForm(r *http.Request) string {
 	if err != nil {
 		return "/"
 	}
-	if back := f.link(); len(back) <= maxReturn {
+	if back := f.link(); len(back) <= page.MaxReturn {
 		return back
 	}
 	f.Reason = ""

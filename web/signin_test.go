@@ -10,11 +10,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
-func withSignIn(c *web.Config) {
-	c.SignIn = &web.SignIn{
-		Ways:  []web.Way{{Name: "corp", Issuer: "https://id.example.com/realms/a"}},
+func withSignIn(c *page.Config) {
+	c.SignIn = &page.SignIn{
+		Ways:  []page.Way{{Name: "corp", Issuer: "https://id.example.com/realms/a"}},
 		Token: "/signin/token", With: "/signin/with/", Out: "/signout",
 	}
 }

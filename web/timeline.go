@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // periodsShown is how many heads of an environment a timeline goes back.
@@ -15,31 +17,31 @@ const periodsShown = 8
 type period struct {
 	Environment string
 	Version     string
-	URL         string // of the release
-	From, Until moment // Until is zero for what is there now
-	Move        state  // how it became the head
+	URL         string      // of the release
+	From, Until page.Moment // Until is zero for what is there now
+	Move        page.State  // how it became the head
 	By          string
 	Reason      string
 }
 
-// timeline lists what protected environments had, each newest first, in the order of the chain. The
+// timelineOf lists what protected environments had, each newest first, in the order of the chain. The
 // reader sees those whose head they may see.
-func (s *site) timeline(ctx context.Context, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
+func timelineOf(ctx context.Context, config *page.Config, environments policy.Environments, heads []history.Head, model string) ([]period, error) {
 	var all []period
 	for _, e := range environments.List {
 		if !e.Protected() || headIn(heads, e.Name).Release == "" {
 			continue
 		}
-		moves, err := s.moves(ctx, e.Name, model)
+		moves, err := readMoves(ctx, config.Registry, e.Name, model)
 		if err != nil {
 			return nil, err
 		}
-		var until moment
+		var until page.Moment
 		for _, m := range moves {
-			view := s.event(m)
-			move := stateOf(classGood, "promoted")
+			view := describeEvent(config.Now, m)
+			move := page.StateOf(page.ClassGood, "promoted")
 			if m.Kind == history.EventRollback {
-				move = stateOf(classBad, "rolled back")
+				move = page.StateOf(page.ClassBad, "rolled back")
 			}
 			all = append(all, period{e.Name, view.Version, view.URL, view.Time, until, move, view.By, view.Reason})
 			until = view.Time
@@ -48,11 +50,11 @@ func (s *site) timeline(ctx context.Context, environments policy.Environments, h
 	return all, nil
 }
 
-// moves lists the events that moved the head of a protected environment, newest first.
-func (s *site) moves(ctx context.Context, environment, model string) ([]history.Event, error) {
+// readMoves lists the events that moved the head of a protected environment, newest first.
+func readMoves(ctx context.Context, reg api.Interface, environment, model string) ([]history.Event, error) {
 	var all []history.Event
 	for _, kind := range []history.EventKind{history.EventPromote, history.EventRollback} {
-		events, err := s.Registry.History(ctx, history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
+		events, err := reg.History(ctx, history.HistoryQuery{Environment: environment, Model: model, Kind: kind, Descending: true, Limit: periodsShown})
 		if err != nil {
 			return nil, err
 		}

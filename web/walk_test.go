@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // walker is people with browsers, and what they do: tools/pagecheck/walk.go says what can be done.
@@ -36,8 +37,8 @@ func walkable(t *testing.T) *walker {
 	}
 	db := mem.New()
 	w := &walker{db: db}
-	w.world = setupOn(t, db, withOperations, func(c *web.Config) {
-		c.SignIn = &web.SignIn{Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath}
+	w.world = setupOn(t, db, withOperations, func(c *page.Config) {
+		c.SignIn = &page.SignIn{Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath}
 	})
 	gate, err := authn.New(t.Context(), authn.Config{Tokens: db, Secrets: db, Sessions: db})
 	if err != nil {

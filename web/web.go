@@ -13,75 +13,19 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
-)
-
-// Config configures the pages. All fields up to Runtimes are required.
-type Config struct {
-	// Registry returns what pages show. It checks the permissions of the context's principal itself.
-	Registry api.Interface
-	// Preview decides about promotions, with permissions checked in the same way.
-	Preview api.Previewer
-	// Authorize checks a permission of the context's principal for things that belong to no model. Errors:
-	// CodeForbidden.
-	Authorize func(ctx context.Context, permission storage.Permission, environment, model string) error
-	// ReadNode reads a node document, or a node as Kubernetes prints it. Errors: CodeInvalid.
-	ReadNode  func(name string, data []byte) (artifact.Node, error)
-	NodeTypes storage.NodeTypes
-	Runtimes  storage.Runtimes
-	// Refused returns why a request has no principal, for a page that explains how to sign in. Nil: it is not
-	// known.
-	Refused func(ctx context.Context) error
-	// Compare compares limits and interfaces of two releases that the reader may see. Nil: pages do not.
-	Compare policy.CompareReleases
-	// Content reads what releases consist of. Nil: pages do not show it.
-	Content *Content
-	// Nodes is what nodes report. Nil: pages do not show it.
-	Nodes *NodeReports
-	// Operations returns the state that administrators look after. It checks no permission. Nil: there is no such page.
-	Operations func(ctx context.Context) (api.Operations, error)
-	// Wait counts a request for a page and returns 0, or returns how long the caller must wait before the next one.
-	// Nil: there is no limit.
-	Wait func(r *http.Request) time.Duration
-	// URL is where clients reach the service, as commands on pages name it. Empty: as the reader reached it.
-	URL string
-	// SignIn is how people sign in; nil where the service has no sessions.
-	SignIn *SignIn
-	Now    storage.Clock // nil means time.Now
-	Logger *slog.Logger  // nil discards
-}
-
-// maxQuery is the maximum size of a query in bytes, and maxValue that of one of its values.
-const (
-	maxQuery  = 4 << 10
-	maxValue  = 512
-	maxReturn = 1 << 10 // of the page to come back to
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // site serves the pages.
 type site struct {
-	Config
+	page.Config
 	pages  map[string]*template.Template
 	assets assets
 }
 
-// answer is a page that is ready to be shown.
-type answer struct {
-	template string // its name, without the ending
-	title    string
-	nav      string // the entry of the navigation that is current
-	api      string // address of the same facts as JSON
-	live     string // query of the event stream that tells of changes; empty if the page does not follow any
-	status   int    // 0: 200
-	location string // page to go to instead; the other fields are unused then
-	body     any
-}
-
 // handle reads what a page shows.
-type handle func(s *site, r *http.Request) (answer, error)
+type handle func(config *page.Config, r *http.Request) (page.Answer, error)
 
 // Route is one page.
 type Route struct {
@@ -93,17 +37,17 @@ type Route struct {
 // Routes lists all pages, for labels of metrics and for tests.
 func Routes() []Route {
 	return []Route{
-		{"GET /{$}", []string{"after"}, (*site).board},
-		{"GET " + modelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, (*site).model},
-		{"GET /environments/{environment}/promote/{model...}", nil, (*site).promotion},
-		{"GET /environments/{environment}" + actPath + "{model...}", formFields, (*site).act},
-		{"POST /environments/{environment}" + actPath + "{model...}", nil, (*site).do},
-		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, (*site).nodes},
-		{"POST /nodes", nil, (*site).resolve},
-		{"GET /history", []string{"environment", "model", "kind", "signer", "principal", "before"}, (*site).history},
-		{"GET /operations", nil, (*site).operations},
-		{"GET /search", []string{"q"}, (*site).search},
-		{signInPattern, []string{"return"}, (*site).signInPage},
+		{"GET /{$}", []string{"after"}, boardPage},
+		{"GET " + page.ModelsPath + "{path...}", []string{"environment", "after", "a", "b", "sort"}, modelPages},
+		{"GET /environments/{environment}/promote/{model...}", nil, promotionPage},
+		{"GET /environments/{environment}" + page.ActPath + "{model...}", formFields, actPage},
+		{"POST /environments/{environment}" + page.ActPath + "{model...}", nil, submit},
+		{"GET /nodes", []string{"after", "model", "environment", "runtime"}, nodesPage},
+		{"POST /nodes", nil, resolvePasted},
+		{"GET /history", []string{"environment", "model", "kind", "signer", "principal", "before"}, historyPage},
+		{"GET /operations", nil, operationsPage},
+		{"GET /search", []string{"q"}, searchPage},
+		{signInPattern, []string{"return"}, signInPage},
 	}
 }
 
@@ -126,11 +70,11 @@ type Site struct {
 // page that they wanted.
 func (s *Site) RefuseSignIn(w http.ResponseWriter, r *http.Request, err error, back string) {
 	setHeaders(w.Header())
-	s.site.send(w, r, s.site.askToSignIn(r, err, back))
+	s.site.send(w, r, askToSignIn(&s.site.Config, r, err, back))
 }
 
 // New returns the handler of all pages. Errors: CodeInvalid if the configuration lacks something.
-func New(c Config) (*Site, error) {
+func New(c page.Config) (*Site, error) {
 	if c.Registry == nil || c.Preview == nil || c.Authorize == nil || c.ReadNode == nil || c.NodeTypes == nil || c.Runtimes == nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "web: registry, preview, authorize, readers and tables are all required")
 	}
@@ -154,7 +98,7 @@ func New(c Config) (*Site, error) {
 	}
 	mux.Handle(AssetsPattern, s.assets)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.send(w, r, s.refusal(r, registry.Errorf(registry.CodeNotFound, "there is no page at this address")))
+		s.send(w, r, refusalPage(&s.Config, r, registry.Errorf(registry.CodeNotFound, "there is no page at this address")))
 	})
 	return &Site{headers(mux), s}, nil
 }
@@ -170,39 +114,39 @@ func (s *site) serve(route Route) http.Handler {
 		}
 		a, err := s.read(route, r)
 		if err != nil {
-			a = s.refusal(r, err)
+			a = refusalPage(&s.Config, r, err)
 		}
-		if a.location != "" {
-			http.Redirect(w, r, a.location, http.StatusSeeOther)
+		if a.Location != "" {
+			http.Redirect(w, r, a.Location, http.StatusSeeOther)
 			return
 		}
 		s.send(w, r, a)
 	})
 }
 
-func (s *site) read(route Route, r *http.Request) (answer, error) {
+func (s *site) read(route Route, r *http.Request) (page.Answer, error) {
 	if _, ok := storage.PrincipalOf(r.Context()); !ok && route.Pattern != signInPattern {
-		return answer{}, s.unknownCaller(r.Context())
+		return page.Answer{}, s.unknownCaller(r.Context())
 	}
 	if err := checkQuery(r, route.Query); err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	return route.handle(s, r)
+	return route.handle(&s.Config, r)
 }
 
 // checkQuery refuses queries that no link of a page has.
 func checkQuery(r *http.Request, names []string) error {
-	if len(r.URL.RawQuery) > maxQuery {
-		return registry.Errorf(registry.CodeInvalid, "the address has a query of %d bytes: want at most %d", len(r.URL.RawQuery), maxQuery)
+	if len(r.URL.RawQuery) > page.MaxQuery {
+		return registry.Errorf(registry.CodeInvalid, "the address has a query of %d bytes: want at most %d", len(r.URL.RawQuery), page.MaxQuery)
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "the query of the address cannot be read: %w", err)
 	}
 	for name, all := range values {
-		limit := maxValue
+		limit := page.MaxValue
 		if name == "return" {
-			limit = maxReturn
+			limit = page.MaxReturn
 		}
 		if !slices.Contains(names, name) || len(all) > 1 || len(all[0]) > limit {
 			return registry.Errorf(registry.CodeInvalid, "query: %.40q is unknown, given twice or longer than %d bytes", name, limit)
@@ -222,15 +166,15 @@ func (s *site) unknownCaller(ctx context.Context) error {
 }
 
 // send writes a page. A page that cannot be made is logged, and the reader gets a plain sentence.
-func (s *site) send(w http.ResponseWriter, r *http.Request, a answer) {
+func (s *site) send(w http.ResponseWriter, r *http.Request, a page.Answer) {
 	var out bytes.Buffer
-	if err := s.pages[a.template].ExecuteTemplate(&out, "layout", s.frame(r, a)); err != nil {
-		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.template, "error", err)
+	if err := s.pages[a.Template].ExecuteTemplate(&out, "layout", frameOf(&s.Config, r, a)); err != nil {
+		s.Logger.ErrorContext(r.Context(), "a page could not be made", "page", a.Template, "error", err)
 		http.Error(w, "This page could not be made. The log of the service has the reason.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "private, no-cache")
-	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
+	w.WriteHeader(cmp.Or(a.Status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // fails if the reader is gone
 }

@@ -21,7 +21,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/storage"
-	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 const (
@@ -67,7 +67,7 @@ func TestPromotionPage(t *testing.T) {
 func TestTooManyPages(t *testing.T) {
 	t.Parallel()
 	asked := map[string]int{}
-	w := setup(t, func(c *web.Config) {
+	w := setup(t, func(c *page.Config) {
 		c.Wait = func(r *http.Request) time.Duration {
 			p, _ := storage.PrincipalOf(r.Context())
 			if asked[p.Name]++; asked[p.Name] > 2 {
@@ -137,7 +137,7 @@ func TestHistoryPage(t *testing.T) {
 // rewritten are pages over a registry whose history was changed.
 func rewritten(t *testing.T) http.Handler {
 	t.Helper()
-	w := setup(t, func(c *web.Config) { c.Registry = forged{c.Registry} })
+	w := setup(t, func(c *page.Config) { c.Registry = forged{c.Registry} })
 	w.Promoted(t, registrytest.Build{})
 	return w.pages
 }
@@ -240,7 +240,7 @@ func TestTimeline(t *testing.T) {
 // Two releases are compared for readers who may see both, with the rules that the policy has.
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *web.Config) {
+	w := setup(t, func(c *page.Config) {
 		c.Compare = func(_ context.Context, now, was policy.Located) (policy.Comparison, error) {
 			if now.Release.Tag() == "2.0.0" && was.Release.Tag() == "1.0.0" {
 				return policy.Comparison{Looser: []string{"int8: top1 of <logits>: 0.9, was 0.99"}, Interface: []string{"output logits is gone"}}, nil
@@ -433,7 +433,7 @@ func TestHeadersAndAssets(t *testing.T) {
 // What only the operator may know is logged and not shown.
 func TestFaultsAreNotShown(t *testing.T) {
 	t.Parallel()
-	w := setup(t, func(c *web.Config) { c.Registry = broken{c.Registry} })
+	w := setup(t, func(c *page.Config) { c.Registry = broken{c.Registry} })
 	got := w.get(everything(), "/")
 	wantPage(t, "a fault", got, http.StatusInternalServerError, "This page cannot be shown now")
 	wantWithout(t, "a fault", got, "/srv/secret")
@@ -459,7 +459,7 @@ func TestCommandsNameTheService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, func(config *web.Config) { config.URL = c.url })
+			w := setup(t, func(config *page.Config) { config.URL = c.url })
 			released := w.Promoted(t, registrytest.Build{})
 			r := httptest.NewRequest(http.MethodGet, modelPage+"/-/engines/"+string(released.Engines[2].Digest), nil)
 			r.Header.Set("X-Forwarded-Proto", c.proto)

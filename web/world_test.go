@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/service/backend"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // world is the pages over a service in memory, with the permissions that a real service checks.
@@ -38,13 +39,13 @@ type database interface {
 	history.HistoryIndex
 }
 
-func setup(t testing.TB, edits ...func(*web.Config)) *world {
+func setup(t testing.TB, edits ...func(*page.Config)) *world {
 	t.Helper()
 	return setupOn(t, mem.New(), edits...)
 }
 
 // setupOn is setup with another catalog.
-func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
+func setupOn(t testing.TB, db database, edits ...func(*page.Config)) *world {
 	t.Helper()
 	w := &world{log: new(bytes.Buffer)}
 	blobs := mem.NewBlobs()
@@ -59,7 +60,7 @@ func setupOn(t testing.TB, db database, edits ...func(*web.Config)) *world {
 	}
 	remembering := service.Remember(svc, db, 16<<20)
 	w.Interface = remembering
-	config := web.Config{
+	config := page.Config{
 		Registry: access.Guard(remembering), Preview: access.Preview(remembering, remembering.Environments), Refused: access.RefusalOf,
 		Authorize: access.AllowRoute, NodeTypes: mem.NewTable[artifact.Node](), Runtimes: mem.NewTable[artifact.Runtime](), ReadNode: node.Parse,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),

@@ -58,7 +58,9 @@ func arrows() []rule {
 		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 
-		{"web", []string{"registry/api", "registry", "registry/toolchains", "validators", "web/chart"}}, // of validators, the words and units of figures
+		{"web", []string{"registry/api", "registry", "web/page", "web/releases"}},
+		{"web/page", []string{"registry/api", "registry"}},
+		{"web/releases", []string{"registry/api", "registry", "registry/toolchains", "validators", "web/chart", "web/page"}}, // of validators, the words and units of figures
 		{"web/chart", nil}, // draws numbers
 
 		{"pipeline", nil}, // tests of the verbs from outside

@@ -15,7 +15,7 @@ import (
 // MLPROMOTE_TOKEN, keys of clouds), our files, the network?
 func starts() map[string]string {
 	return map[string]string{
-		"pipeline/toolchain/sandbox/run_linux.go keeper.start":    "this program again, with no environment at all: the keeper of the sandbox",
+		"pipeline/toolchain/sandbox/keeper_linux.go keeper.start": "this program again, with no environment at all: the keeper of the sandbox",
 		"pipeline/toolchain/sandbox/run_other.go Run":             "the program of a job, with the job's environment; these systems have no sandbox",
 		"pipeline/toolchain/sandbox/program_linux.go server.fork": "the keeper's child, bounded, with the job's environment",
 		"pipeline/toolchain/sandbox/program_linux.go become":      "the keeper's child becomes the program, in the sandbox, with the job's environment",

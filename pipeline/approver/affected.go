@@ -13,30 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// RestrictedHead is the head of a model with engines that restrictions concern.
-type RestrictedHead struct {
-	Model     string             `json:"model"`
-	Version   string             `json:"version"` // tag of the release
-	Release   registry.Digest    `json:"release"`
-	Engines   []RestrictedEngine `json:"engines"`
-	NodeTypes []AffectedNodeType `json:"nodeTypes,omitempty"`
-}
-
-// RestrictedEngine is an engine that is no longer given to nodes.
-type RestrictedEngine struct {
-	Engine  registry.Digest `json:"engine"`
-	Label   string          `json:"label"`
-	Reasons []string        `json:"reasons"`
-}
-
-// AffectedNodeType is a node type whose best engine is restricted.
-type AffectedNodeType struct {
-	Name   string `json:"name"`
-	Engine string `json:"engine"` // label of the engine that it had
-	// Instead is the label of the best of the other engines; empty: the node type has none left.
-	Instead string `json:"instead,omitempty"`
-}
-
 // describe finds the heads, engines and node types that the restrictions of an environment concern.
 func (r Restricter) describe(ctx context.Context, signed restriction.SignedRestrictions) (Restricted, error) {
 	out := Restricted{
@@ -66,16 +42,6 @@ func (r Restricter) describe(ctx context.Context, signed restriction.SignedRestr
 		}
 	}
 	return out, r.addNodes(ctx, signed, &out)
-}
-
-// unread notes a release that could not be read, once.
-func (r *Restricted) unread(model string, release registry.Digest, err error) {
-	for _, u := range r.Unread {
-		if u.Model == model && u.Release == release {
-			return
-		}
-	}
-	r.Unread = append(r.Unread, Unread{r.Environment, model, release, err.Error()})
 }
 
 // affected finds what is restricted at one head.

@@ -7,25 +7,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/restriction"
-	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-// Restricter signs restriction lists and puts them in force. All fields but Nodes are required.
-type Restricter struct {
-	Registry interface {
-		Registry
-		Restrictions(ctx context.Context, environment string) (restriction.SignedRestrictions, error)
-		Restrict(ctx context.Context, environment string, bundle []byte) (restriction.SignedRestrictions, error)
-	}
-	Environments policy.Environments
-	NodeTypes    storage.NodeTypes    // those that may lose their engine
-	Sign         storage.SignEvidence // asked for the approver's role
-	Nodes        storage.NodeReporter // nodes that may have what is restricted; nil: none report
-	Key          func(ctx context.Context) (id string, err error)
-	Now          storage.Clock
-}
 
 // Change is what is restricted, and what no longer is.
 type Change struct {
@@ -34,20 +17,6 @@ type Change struct {
 	Add, Lift   []evidence.Restriction // without reason, time and approver
 	// Again signs the list even if nothing changes, so that another key vouches for it.
 	Again bool
-}
-
-// Restricted is what is in force in an environment, and what it concerns there.
-type Restricted struct {
-	Environment string                 `json:"environment"`
-	Counter     int64                  `json:"counter"`        // of the list; 0 without one
-	List        registry.Digest        `json:"list,omitempty"` // digest of its bundle
-	Signer      string                 `json:"signer,omitempty"`
-	InForce     []evidence.Restriction `json:"inForce"`
-	Heads       []RestrictedHead       `json:"heads"`
-	// Nodes report that they have an engine that is restricted, of a head or of another release.
-	Nodes []storage.NodeReport `json:"nodes,omitempty"`
-	// Unread lists the releases at a head or on a node that cannot be read. The registry gives them to no node. Do not use them.
-	Unread []Unread `json:"unread,omitempty"`
 }
 
 // tries is how often a list is signed again because another one came first.

@@ -98,3 +98,17 @@ func missingStatements(b making, r stored, subject artifact.Subject, claims []ev
 	}
 	return statements, nil
 }
+
+// missingPart makes the statement about a part, unless a builder said the same at this commit.
+func missingPart(b making, r artifact.Release, claims []evidence.Claim) ([][]byte, error) {
+	for _, c := range claims {
+		if said, ok := partIn(c.Statement); ok && c.Subject == r.Digest && said.Key == b.parts.key && commitIn(c.Statement) == b.parts.commit {
+			return nil, nil
+		}
+	}
+	about := releaseProvenance(b, r)
+	about.BuildDefinition.ExternalParameters["part"] = b.Plan.PartOf(b.parts.key, b.seen)
+	statement, err := evidence.NewStatement(evidence.PredicateProvenance, about,
+		evidence.StatementSubject{Name: b.Plan.Model, Digest: evidence.NewDigestSet(r.Digest)})
+	return [][]byte{statement}, err
+}

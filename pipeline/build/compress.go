@@ -12,9 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// stepStudent is the step of a variant with a model of its own.
-const stepStudent = "student"
-
 // compress does the steps of an engine that come before quantization, and says what each costs. It returns the model that they
 // leave.
 func compress(ctx context.Context, m Maker, to run.Reporter, built *BuiltEngine, label string) ([]toolchain.Input, error) {

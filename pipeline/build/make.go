@@ -13,28 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/validators/performance"
 )
-
-// referenceRun is how the outputs are made that engines are compared with: by the
-// framework of the source, on the source, so that a conversion is compared with the rest.
-func referenceRun(m Maker) (driver toolchain.Driver, job toolchain.Job, kind, version string) {
-	from := m.Inputs.Imported
-	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: run.Machine(m.Node), Run: &toolchain.RunOptions{
-		Engines: []toolchain.RunEngine{{ID: run.ReferenceID, Path: from.Source.Files[0].Name}}, Threads: run.RunThreads,
-	}}
-	job.Inputs = slices.Concat(from.Source.Files, from.Source.Operators, m.Inputs.Cases.Files)
-	for _, library := range from.Source.Operators {
-		job.Run.Engines[0].Operators = append(job.Run.Engines[0].Operators, library.Name)
-	}
-	if f := from.Framework; f.Driver != nil {
-		job.Options = from.Plan.Options
-		return f.Driver, job, f.Name + "/" + from.Identity.Version, from.Identity.Version
-	}
-	reference := m.Tools[run.OnnxRuntime]
-	job.Run.Level = reference.Profile.Level
-	return reference.Engines, job, run.OnnxRuntime + "/" + reference.Profile.Level, reference.Identity.Version
-}
 
 // newMaker describes this machine and fetches what earlier builds learned.
 func newMaker(ctx context.Context, env *run.Env, prepared Prepared, w run.Worker) (Maker, error) {
@@ -83,45 +62,6 @@ func makeAll(ctx context.Context, m Maker, to run.Reporter) (made, error) {
 		})
 	}
 	return all, group.Wait()
-}
-
-// RunReference runs the reference on the cases. With an error it returns the warnings so far.
-func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set, error) {
-	driver, job, kind, version := referenceRun(m)
-	step, err := m.Do(ctx, to, driver, run.Task{Name: "run the reference", Job: job, Options: job.Options})
-	if err != nil {
-		return goldenset.Set{}, m.Inputs.Cases.NamedIn(err)
-	}
-	result, err := step.Outcome.RunResult(*job.Run)
-	if err != nil {
-		return goldenset.Set{}, registry.Errorf(registry.CodeOf(err), "run the reference: %s: %w", kind, err)
-	}
-	golden := goldenset.Set{Step: step, Set: m.Inputs.Cases.Record, Latency: performance.Summarize(result.Engines[0].TimingsNS, 1)}
-	golden.Set.Labels, golden.Set.Origin = "", ""
-	golden.Set.Kind, golden.Set.Runtime = kind, version
-	golden.Set.Node = &artifact.Node{V: m.Node.V, OS: m.Node.OS, CPU: m.Node.CPU}
-	for _, shard := range golden.Set.Shards {
-		file, ok := step.Outcome.File("outputs/" + run.ReferenceID + "/" + shard.File)
-		if !ok {
-			return goldenset.Set{}, registry.Errorf(registry.CodeInternal, "run the reference: no outputs for shard %s", shard.File)
-		}
-		golden.Files = append(golden.Files, file)
-	}
-	if golden.Warnings, err = golden.Check(m.Inputs.Interface.Outputs); err != nil {
-		return golden, err
-	}
-	for _, look := range []func() ([]string, error){
-		func() ([]string, error) { return guessedScores(m, golden) },
-		func() ([]string, error) { return oneAnswer(m, golden) },
-		func() ([]string, error) { return beyondHalf(m, golden) },
-		func() ([]string, error) { return checkLabels(m, golden) },
-	} {
-		found, err := look()
-		if golden.Warnings = append(golden.Warnings, found...); err != nil {
-			return golden, err
-		}
-	}
-	return golden, nil
 }
 
 // MakeEngine compiles an engine as planned, and quantizes it before if the plan asks for it. Errors: those of drivers.

@@ -127,28 +127,6 @@ func fetchGolden(ctx context.Context, env *run.Env, repository string, given sto
 	return &golden, nil
 }
 
-// checkSources compares the given sources with what the spec names here, and returns their digest and those of their parts.
-func checkSources(ctx context.Context, b making, repository string, given storage.Sources) (sources registry.Digest,
-	roles map[artifact.PartKind]registry.Digest, err error) {
-	roles = make(map[artifact.PartKind]registry.Digest)
-	for role, ref := range given.Parts {
-		roles[role] = ref.Digest
-	}
-	for _, part := range writtenSources(b) {
-		ref, err := b.env.Parts.PutPart(ctx, repository, part)
-		if err != nil {
-			return "", nil, err
-		}
-		if roles[part.Role] != ref.Digest {
-			return "", nil, registry.WithHint(
-				registry.Errorf(registry.CodeInvalid, "the %s here is %s, and that of the first part of this release is %s (sources %s)",
-					part.Role, ref.Digest, roles[part.Role], given.Digest),
-				"a model that is imported must come out the same on every machine: share a build cache, or build on machines of one kind")
-		}
-	}
-	return given.Digest, roles, nil
-}
-
 // partRounds is how often a part is stored again with other sources. The first part that the history has stays the
 // first, so two are enough.
 const partRounds = 3
@@ -188,18 +166,4 @@ func storePart(ctx context.Context, b making) (Result, error) {
 		}
 	}
 	return Result{}, registry.Errorf(registry.CodeConflict, "the first part of %s %s changed %d times", b.Plan.Model, b.Plan.Version, partRounds)
-}
-
-// missingPart makes the statement about a part, unless a builder said the same at this commit.
-func missingPart(b making, r artifact.Release, claims []evidence.Claim) ([][]byte, error) {
-	for _, c := range claims {
-		if said, ok := partIn(c.Statement); ok && c.Subject == r.Digest && said.Key == b.parts.key && commitIn(c.Statement) == b.parts.commit {
-			return nil, nil
-		}
-	}
-	about := releaseProvenance(b, r)
-	about.BuildDefinition.ExternalParameters["part"] = b.Plan.PartOf(b.parts.key, b.seen)
-	statement, err := evidence.NewStatement(evidence.PredicateProvenance, about,
-		evidence.StatementSubject{Name: b.Plan.Model, Digest: evidence.NewDigestSet(r.Digest)})
-	return [][]byte{statement}, err
 }

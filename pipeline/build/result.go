@@ -8,6 +8,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
+// stepStudent is the step of a variant with a model of its own.
+const stepStudent = "student"
+
 // Result is what Build made, or found made already.
 type Result struct {
 	Ref       registry.Ref     `json:"-"`

@@ -7,7 +7,6 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -133,52 +132,6 @@ func push(ctx context.Context, b making, environment string, given *storage.Sour
 	return stored{r, roles[artifact.PartCalibration]}, err
 }
 
-// pushSources stores what engines are made of and compared with. It returns the digests of the
-// sources index and of the parts in it.
-func pushSources(ctx context.Context, b making, repository string) (sources registry.Digest, roles map[artifact.PartKind]registry.Digest, err error) {
-	golden := b.golden.Set
-	parts := append(writtenSources(b), storage.Part{Role: artifact.PartGolden, Files: run.ShardFiles(b.golden.Set, b.golden.Files), Set: &golden})
-	tuning, err := tuningPart(b)
-	if err != nil {
-		return "", nil, err
-	}
-	if len(tuning.Files) > 0 {
-		parts = append(parts, tuning)
-	}
-	var refs []storage.PartRef
-	roles = make(map[artifact.PartKind]registry.Digest)
-	for _, part := range parts {
-		ref, err := b.env.Parts.PutPart(ctx, repository, part)
-		if err != nil {
-			return "", nil, err
-		}
-		roles[part.Role] = ref.Digest
-		refs = append(refs, ref)
-	}
-	sources, err = b.env.Parts.Assemble(ctx, repository,
-		storage.Assembly{Model: b.Plan.Model, Parts: refs, Tags: []string{b.Plan.Version}})
-	return sources, roles, err
-}
-
-// writtenSources are the sources that the spec names, which no step of a build made.
-func writtenSources(b making) []storage.Part {
-	cases := b.Inputs.Cases.Record
-	parts := []storage.Part{
-		{Role: artifact.PartReference, Files: append(referenceFiles(b), b.Inputs.OperatorFiles()...), Model: b.Plan.Model, Format: run.OnnxFormat,
-			Engine: artifact.Engine{Variant: run.ReferenceID, Precision: b.Plan.ReferencePrecision}},
-		{Role: artifact.PartCases, Files: run.InputFiles(b.Inputs.Cases.Files), Set: &cases},
-	}
-	if len(b.Inputs.Calibration.Files) > 0 {
-		calibration := b.Inputs.Calibration.Record
-		parts = append(parts,
-			storage.Part{Role: artifact.PartCalibration, Files: run.InputFiles(b.Inputs.Calibration.Files), Set: &calibration})
-	}
-	if program := b.Inputs.Program; program != nil {
-		parts = append(parts, storage.Part{Role: artifact.PartProgram, Files: run.InputFiles([]toolchain.Input{*program})})
-	}
-	return parts
-}
-
 func pushDocument(ctx context.Context, b making, repository string,
 	role artifact.PartKind, document any) (storage.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
@@ -187,20 +140,4 @@ func pushDocument(ctx context.Context, b making, repository string,
 	}
 	file := run.BytesFile(string(role)+".json", digest.FromBytes(data), data)
 	return b.env.Parts.PutPart(ctx, repository, storage.Part{Role: role, Files: []storage.PartFile{file}})
-}
-
-// referenceFiles are those of the reference. Where an engine has the same bytes, such as
-// weights that nothing changed, they are the engine's, which need no copy.
-func referenceFiles(b making) []storage.PartFile {
-	files := run.InputFiles(b.Inputs.Model)
-	for i, f := range files {
-		for _, e := range b.engines {
-			for _, made := range e.Files {
-				if made.Digest == f.Digest {
-					files[i] = run.SettledFile(f.Path, made.Path, f.Digest, f.Size)
-				}
-			}
-		}
-	}
-	return files
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/capture/inference"
 	"mlpromote.dev/mlpromote/pipeline/cases"
@@ -121,3 +122,6 @@ func (b *batching) has(name string) bool {
 	}
 	return b.rest
 }
+
+// isInput tells inputs from what a service answered.
+func isInput(name string) bool { return !strings.HasPrefix(name, cases.ServedPrefix) }

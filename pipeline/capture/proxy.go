@@ -18,18 +18,6 @@ import (
 // inferPath matches the path of a request for an inference, whatever it begins with.
 var inferPath = regexp.MustCompile(`^(.*/v2/models/([^/]+)(?:/versions/[^/]+)?)/infer$`)
 
-// exchange is a request with its answer, as far as they are copied.
-type exchange struct {
-	model    string // its name
-	metadata string // path of what the service says about the model
-	header   http.Header
-	request  *bodyCopy
-	length   int64 // of the request; below 0 if the client does not say
-	answered http.Header
-	answer   *bodyCopy // nil unless outputs are recorded
-	status   int       // of the answer; 0 without one
-}
-
 // exchangeKey is that of the exchange in the context of a request.
 type exchangeKey struct{}
 
@@ -142,11 +130,4 @@ func (r *Recorder) begin(req *http.Request) *exchange {
 		x.answer = &bodyCopy{budget: &r.budget}
 	}
 	return x
-}
-
-func (x *exchange) release() {
-	x.request.release()
-	if x.answer != nil {
-		x.answer.release()
-	}
 }

@@ -9,16 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// reading is what the goroutine that reads copies knows.
-type reading struct {
-	sampler    cases.Sampler
-	signature  string    // of all cases; empty before the first
-	batches    *batching // nil before the first request
-	offered    int
-	duplicates int
-	told       int // cases that people were told of
-}
-
 // readAll reads the queue until it is closed.
 func (r *Recorder) readAll() {
 	defer close(r.done)

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"math"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -131,67 +130,4 @@ func reshaped(have []int64, want []validators.Dim) (shape []int64, ok bool) {
 		known = perCase
 	}
 	return shape, known == perCase
-}
-
-// maxWhole is the largest number up to which a float64 holds every integer.
-const maxWhole = 1 << 53
-
-// castTo converts the elements of a tensor to a type. An element may change by no more than that type
-// rounds. Errors: CodeInvalid, which names the first that would.
-func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
-	if t.DType == to {
-		return t, nil
-	}
-	values := t.Float64s()
-	switch to {
-	case tensor.Float32:
-		return cast[float32](values, t.Shape, math.Inf(-1), math.Inf(1), false)
-	case tensor.Float64:
-		return tensor.New(values, t.Shape...)
-	case tensor.Float16:
-		return halves(values, t.Shape)
-	case tensor.Int64:
-		return cast[int64](values, t.Shape, -maxWhole, maxWhole, true)
-	case tensor.Int32:
-		return cast[int32](values, t.Shape, math.MinInt32, math.MaxInt32, true)
-	case tensor.Int16:
-		return cast[int16](values, t.Shape, math.MinInt16, math.MaxInt16, true)
-	case tensor.Int8:
-		return cast[int8](values, t.Shape, math.MinInt8, math.MaxInt8, true)
-	case tensor.Uint8:
-		return cast[uint8](values, t.Shape, 0, math.MaxUint8, true)
-	case tensor.Uint16:
-		return cast[uint16](values, t.Shape, 0, math.MaxUint16, true)
-	case tensor.Uint32:
-		return cast[uint32](values, t.Shape, 0, math.MaxUint32, true)
-	}
-	return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
-		"dtype is %s, the model wants %s: convert it before", t.DType, to)
-}
-
-func cast[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | float32](values []float64,
-	shape []int64, least, most float64, whole bool) (tensor.Tensor, error) {
-	out := make([]T, len(values))
-	for i, v := range values {
-		if whole && v != math.Trunc(v) || v < least || v > most || whole && math.IsNaN(v) {
-			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
-				"element %d is %v: want whole numbers from %v to %v", i, v, least, most)
-		}
-		out[i] = T(v)
-	}
-	return tensor.New(out, shape...)
-}
-
-// halves rounds numbers to float16. Errors: CodeInvalid, which names the first that is beyond its range.
-func halves(values []float64, shape []int64) (tensor.Tensor, error) {
-	out, err := tensor.NewFloat16(values, shape...)
-	if err != nil {
-		return tensor.Tensor{}, err
-	}
-	for i, v := range values {
-		if math.IsInf(out.Float64(i), 0) && !math.IsInf(v, 0) {
-			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "element %d is %v: float16 ends at 65504", i, v)
-		}
-	}
-	return out, nil
 }

@@ -3,7 +3,6 @@ package cases
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -102,35 +101,4 @@ func (cs *Set) convertShard(in toolchain.Input, of artifact.Shard, iface validat
 		tensors[name] = t
 	}
 	return WriteShard(to, tensors)
-}
-
-// eachChanged calls do with the index of each element that a conversion changed.
-func eachChanged(given, converted tensor.Tensor, do func(i int)) {
-	whole := given.DType.Class() == tensor.ClassInteger
-	to := converted.Float64s()
-	for i, v := range given.Float64s() {
-		if v != to[i] && !math.IsNaN(v) || whole && math.Abs(v) > maxWhole {
-			do(i)
-		}
-	}
-}
-
-// roundedWhole describes the whole numbers that a conversion changed; empty if there are none. Such numbers are often
-// identifiers or times, where the digits that are lost count.
-func roundedWhole(given, converted tensor.Tensor) string {
-	changed, example := 0, ""
-	values := given.Float64s()
-	eachChanged(given, converted, func(i int) {
-		if values[i] != math.Trunc(values[i]) {
-			return
-		}
-		if changed++; changed == 1 {
-			example = fmt.Sprintf("such as %.0f to %.0f", values[i], converted.Float64(i))
-		}
-	})
-	if changed == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s of %s became others as %s, %s: the model's framework takes no more digits, so no comparison shows the effect",
-		registry.Count(changed, "whole number"), registry.Count(len(values), "value"), converted.DType, example)
 }

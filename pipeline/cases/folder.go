@@ -14,6 +14,9 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// labelNames are the tensors that are taken for labels where the spec names none.
+var labelNames = []string{"label", "labels"}
+
 // Folder is a folder of cases that more are added to. The zero Folder is empty.
 type Folder struct {
 	Count     int    // cases

@@ -2,8 +2,6 @@ package cases
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,47 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
-
-// Imported is the result of importing a file of cases.
-type Imported struct {
-	Count  int      `json:"count"`
-	Labels string   `json:"labels,omitempty"` // the tensor with the labels; empty without any
-	Notes  []string `json:"-"`                // changes on the way, for people
-	// Interface is the model's, with the cases' sizes of open dimensions.
-	Interface validators.Interface `json:"-"`
-	Facts     LabelFacts           `json:"-"`
-	Values    tensor.Tensor        `json:"-"` // the labels of all cases
-}
-
-// Right returns the figures of a metric if the reference model and an engine give the labels; nil if labels do not determine an output.
-func (im Imported) Right(m accuracy.Metric) *accuracy.Figures {
-	if m.Rate || m.Smooth || m.Needs == accuracy.NeedsProgram {
-		return nil
-	}
-	counter := accuracy.NewCounter(m, false, 0)
-	if counter.AddRight(im.Values) != nil {
-		return nil
-	}
-	return counter.Figures()
-}
-
-// LabelFacts are facts about an output, from its labels; zero without labels.
-type LabelFacts struct {
-	Real   bool  // they are not all whole, so that they are no classes
-	Each   int64 // numbers for each case
-	Binary bool  // they are 0 and 1, and both
-}
-
-// factsOf describes labels, which have cases in front.
-func factsOf(labels tensor.Tensor) LabelFacts {
-	values := labels.Float64s()
-	none := !slices.ContainsFunc(values, func(v float64) bool { return v != 0 && v != 1 })
-	return LabelFacts{
-		Real:   labels.DType.Class() == tensor.ClassFloat,
-		Each:   int64(len(values)) / max(labels.Shape[0], 1),
-		Binary: none && slices.Contains(values, 0) && slices.Contains(values, 1),
-	}
-}
 
 // importable are the files that cases are made of.
 const importable = ".npz, .csv, .parquet or .safetensors"
@@ -155,31 +112,6 @@ func readTensors(file, label string, iface validators.Interface) (tensors map[st
 	}
 }
 
-// badCases gives an error of reading cases its code.
-func badCases(file string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return registry.Errorf(registry.CodeInvalid, "cases: %w", err)
-	}
-	return TensorError(fmt.Errorf("%s: %w", file, err))
-}
-
-// importing makes a shard of what was found in a file.
-type importing struct {
-	Imported
-	found map[string]tensor.Tensor
-	texts map[string]bool                // of these, those that are text
-	given map[string]validators.DimRange // the sizes that a spec or the model says; other dimensions get those of the cases
-}
-
-// open reports whether a dimension gets its sizes from the cases.
-func (im *importing) open(dim validators.Dim) bool {
-	_, given := im.given[dim.Symbol]
-	return dim.Symbol != "" && !given
-}
-
 // textsIn are the names of the arrays of a file that are text.
 func textsIn(file string) (map[string]bool, error) {
 	f, err := os.Open(file)
@@ -210,10 +142,6 @@ func (im *importing) shard(label string) (map[string]tensor.Tensor, error) {
 		im.note("left out %q, which is not an input of the model", name)
 	}
 	return shard, nil
-}
-
-func (im *importing) note(format string, args ...any) {
-	im.Notes = append(im.Notes, fmt.Sprintf(format, args...))
 }
 
 // takeLabels moves the labels into the shard: as int64, or those that are not all whole as they are.

@@ -13,9 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// labelNames are the tensors that are taken for labels where the spec names none.
-var labelNames = []string{"label", "labels"}
-
 // errNoTensor: a shard has no tensor of the name.
 var errNoTensor = errors.New("no tensor")
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -84,4 +85,15 @@ func TensorError(err error) error {
 		return registry.Errorf(registry.CodeUnsafe, "%w", err)
 	}
 	return registry.Errorf(registry.CodeInvalid, "%w", err)
+}
+
+// badCases gives an error of reading cases its code.
+func badCases(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return registry.Errorf(registry.CodeInvalid, "cases: %w", err)
+	}
+	return TensorError(fmt.Errorf("%s: %w", file, err))
 }

@@ -1,19 +1,9 @@
 package plan
 
 import (
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
-
-// Student is a model of its own that a variant names in place of the source, such as a distilled one. It has the interface of the
-// reference model, which its engines are compared with.
-type Student struct {
-	Written string            // path in the spec
-	Files   []toolchain.Input // the model file first, then its external data
-	Needs   format.Need
-	Said    string // how it is quantized: "QDQ, 12 nodes"; empty for not at all
-}
 
 // Compressed reports whether the engine computes another function than the reference model.
 func (r Requested) Compressed() bool { return len(r.Compress) > 0 || r.Student != nil }

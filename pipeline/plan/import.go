@@ -6,15 +6,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
-// Import is how a source becomes ONNX.
-type Import struct {
-	Format    string             `json:"format"`
-	Toolchain artifact.Toolchain `json:"toolchain"`
-	Driver    registry.Digest    `json:"driver"` // its code
-	Options   map[string]any     `json:"options"`
-	Files     []File             `json:"files"` // of the source
-}
-
 // NewImport returns how files of a format are imported by a toolchain with options.
 func NewImport(format string, tool toolchain.Identity,
 	options map[string]any, files []toolchain.Input) (*Import, error) {

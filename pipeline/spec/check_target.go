@@ -1,12 +1,27 @@
 package spec
 
 import (
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 )
+
+// maxTag is the length of a tag in the OCI distribution specification; the rest of
+// an engine's tag is room for its revision: "-r999".
+const maxTag = 128 - len("-r999")
+
+// runnerLabel is what the label of a CI runner may be. Systems put it into commands and expressions.
+var runnerLabel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// featureName is what a CPU feature is called, in lower case.
+var featureName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
+
+// imageName is a reference or digest of an image, which podman and docker read further.
+var imageName = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/@-]{0,511}$`)
 
 func (c checker) checkTargets() {
 	if len(c.Targets) == 0 {
@@ -136,6 +151,36 @@ func (c checker) checkTargetVariants(i int, t Target) {
 		case len(strings.Join([]string{c.Version, t.Name, name}, ".")) > maxTag:
 			c.problem(place, "version, target and variant %s.%s.%s: want at most %d characters, since they make a tag",
 				c.Version, t.Name, name, maxTag)
+		}
+	}
+}
+
+// checkLoad checks the load profile of every engine, once for each key that it comes from.
+func (c checker) checkLoad() {
+	noted := make(map[string]bool)
+	note := func(err error, place ...any) {
+		if err != nil && !noted[err.Error()] {
+			noted[err.Error()] = true
+			c.report(err, place...)
+		}
+	}
+	for i, t := range c.Targets {
+		if t.Load != nil {
+			_, err := t.LoadProfile(Variant{})
+			note(err, "targets", i, "load")
+		}
+		for _, name := range t.Variants {
+			for j, v := range c.Variants {
+				if v.Name == name && v.Load != nil {
+					_, err := t.LoadProfile(v)
+					note(err, "variants", j, "load")
+				}
+			}
+		}
+	}
+	for i, asset := range c.Assets {
+		if path.Base(asset.Written) == artifact.LoadProfileFile {
+			c.problem(at("assets", i), "asset %q has the name of the file with the load profile: rename it", asset.Written)
 		}
 	}
 }

@@ -71,3 +71,36 @@ func flow(v reflect.Value) string {
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
+
+// Flow writes the step on one line, as a spec may hold it.
+func (s Compress) Flow() string { return flow(reflect.ValueOf(s)) }
+
+// says is what a variant is made by, whatever its name: two that say the same are one.
+func (v Variant) says() string {
+	said := v.Precision
+	if v.Quantize != nil {
+		said = v.Quantize.Flow()
+	}
+	if v.Compressed() {
+		said += " of " + flow(reflect.ValueOf(v.Compress)) + " " + v.Model.Written
+	}
+	if v.Load != nil {
+		said += " " + flow(reflect.ValueOf(*v.Load))
+	}
+	return said
+}
+
+// Written is the variant as a person would write it: without what follows from its name.
+func (v Variant) Written() Variant {
+	bare := Variant{Name: v.Name}
+	bare.complete()
+	if v.Quantize != nil && v.Load == nil && !v.Compressed() && v.says() == bare.says() {
+		return Variant{Name: v.Name}
+	}
+	if v.Quantize != nil && v.Quantize.Observer == ObserverMinMax {
+		q := *v.Quantize
+		q.Observer = ""
+		v.Quantize = &q
+	}
+	return v
+}

@@ -2,9 +2,7 @@ package spec
 
 import (
 	"maps"
-	"path"
 
-	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -36,47 +34,19 @@ func (l *Loading) over(base *Loading) Loading {
 	return merged
 }
 
-// LoadProfile returns how nodes load a variant's engine for a target: what the variant says, and
-// else what the target says. It is nil where neither says anything. Errors: CodeInvalid for
-// options that the target's toolchain does not have.
-func (t Target) LoadProfile(v Variant) (*artifact.LoadProfile, error) {
-	if t.Load == nil && v.Load == nil {
-		return nil, nil
-	}
-	said := v.Load.over(t.Load)
-	profile, err := artifact.NewLoadProfile(t.Toolchain.Name, said.Options, said.Env, said.Required)
-	if err != nil || profile.IsZero() {
-		return nil, err
-	}
-	return &profile, nil
-}
+// ProviderOptions are texts, numbers and booleans by name, as they are written.
+type ProviderOptions map[string]string
 
-// checkLoad checks the load profile of every engine, once for each key that it comes from.
-func (c checker) checkLoad() {
-	noted := make(map[string]bool)
-	note := func(err error, place ...any) {
-		if err != nil && !noted[err.Error()] {
-			noted[err.Error()] = true
-			c.report(err, place...)
-		}
+// DecodeYAML reads the mapping.
+func (o *ProviderOptions) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Mapping {
+		n.Problemf("options is %s: want a mapping from names to texts, numbers or booleans", n.Kind())
 	}
-	for i, t := range c.Targets {
-		if t.Load != nil {
-			_, err := t.LoadProfile(Variant{})
-			note(err, "targets", i, "load")
+	*o = make(ProviderOptions)
+	for _, e := range n.Entries() {
+		if e.Value.Kind() != strictyaml.Scalar {
+			e.Value.Problemf("option %s is %s: want a text, a number or a boolean", e.Key, e.Value.Kind())
 		}
-		for _, name := range t.Variants {
-			for j, v := range c.Variants {
-				if v.Name == name && v.Load != nil {
-					_, err := t.LoadProfile(v)
-					note(err, "variants", j, "load")
-				}
-			}
-		}
-	}
-	for i, asset := range c.Assets {
-		if path.Base(asset.Written) == artifact.LoadProfileFile {
-			c.problem(at("assets", i), "asset %q has the name of the file with the load profile: rename it", asset.Written)
-		}
+		(*o)[e.Key] = e.Value.Text()
 	}
 }

@@ -6,26 +6,8 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
-
-// Names are the names of classes or features, in order: List, or what is in File. The zero Names
-// are none.
-type Names struct {
-	File Path
-	List []string
-}
-
-// DecodeYAML reads a path, or a list.
-func (n *Names) DecodeYAML(node *strictyaml.Node) { node.DecodeEither(&n.File, &n.List) }
-
-func (Names) schema(object) object {
-	return either(pathText(), object{"type": "array", "minItems": 1, "items": object{"type": "string"}})
-}
-
-// none reports whether nothing is said.
-func (n Names) none() bool { return n.File.Written == "" && n.List == nil }
 
 // Names gives the names of features and classes that the spec says, by input and by output. It
 // reads the files that have them. The Spec must come from [Load]. Errors: CodeInvalid, with

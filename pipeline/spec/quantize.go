@@ -1,12 +1,6 @@
 package spec
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-
-	"mlpromote.dev/mlpromote/validators"
-)
+import "mlpromote.dev/mlpromote/validators"
 
 // Quantize says how smaller numbers are made of the model's. Which keys mean something
 // depends on the method, and on the tool.
@@ -113,101 +107,5 @@ func (q Quantize) given() []meaning {
 		{"exclude", len(q.Exclude) > 0, []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16}, both},
 		{"operators", len(q.Operators) > 0, integers, own},
 		{"tolerance", q.Tolerance != nil, []string{MethodFP16}, own},
-	}
-}
-
-// checkQuantize checks that the method is known and that the other keys mean
-// something to it.
-func (c checker) checkQuantize(under func(...any) []any, v Variant, q Quantize) {
-	name := v.Name
-	key := func(k string) []any { return under("quantize", k) }
-	if !c.oneOf(key("method"), "quantization method", q.Method, methods(), nil) {
-		return
-	}
-	tool := cmp.Or(q.Tool, ToolONNXRuntime)
-	if !c.oneOf(key("tool"), "quantization tool", tool, tools(), nil) {
-		return
-	}
-	quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}
-	if c.Source.Format == FormatGGUF {
-		quantized = []string{validators.PrecisionInt8, validators.PrecisionFP16}
-	}
-	if q.Method == MethodNone && !v.Compressed() && !slices.Contains(quantized, name) {
-		c.problem(under("name"),
-			"variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
-	}
-	for _, g := range q.given() {
-		switch {
-		case !g.is:
-		case !slices.Contains(g.methods, q.Method):
-			c.problem(key(g.key),
-				"%s means nothing to method %s, only to %s: remove it", g.key, q.Method, strings.Join(g.methods, " and "))
-		case !slices.Contains(g.tools, tool):
-			c.problem(key(g.key),
-				"%s means nothing to %s, only to tool %s: remove it", g.key, tool, strings.Join(g.tools, " and "))
-		}
-	}
-	c.checkQuantizeWords(q, key)
-	c.checkQuantizeValues(v, q, key)
-	if q.Calibrated() && c.Calibration == nil {
-		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
-	}
-	if a := c.Limits.Accuracy; q.AccuracyAware && (a == nil || a.Drop == nil || a.Metric != validators.MetricTop1) {
-		c.problem(key("accuracy_aware"),
-			"accuracy_aware keeps the drop of limits.accuracy for metric top1 and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
-	}
-}
-
-// checkQuantizeWords checks the values that are words.
-func (c checker) checkQuantizeWords(q Quantize, key func(string) []any) {
-	for _, w := range []struct {
-		key, word string
-		known     []string
-	}{
-		{"observer", q.Observer, []string{ObserverMinMax, ObserverEntropy, ObserverPercentile}},
-		{"format", q.Format, []string{FormatQDQ, FormatQOperator}},
-		{"preset", q.Preset, []string{PresetPerformance, PresetMixed}},
-		{"algorithm", q.Algorithm, []string{AlgorithmRTN, AlgorithmHQQ}},
-	} {
-		if w.word != "" {
-			c.oneOf(key(w.key), w.key, w.word, w.known, nil)
-		}
-	}
-}
-
-// checkQuantizeValues checks the values of keys that are given.
-func (c checker) checkQuantizeValues(v Variant, q Quantize, key func(string) []any) {
-	if q.Percentile != 0 && (q.Observer != ObserverPercentile || q.Percentile <= 0.5 || q.Percentile > 1) {
-		c.problem(key("percentile"),
-			"percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
-	}
-	c.checkBits(v, q, key("bits"))
-	if q.BlockSize != 0 && !slices.Contains([]int{16, 32, 64, 128, 256}, q.BlockSize) {
-		c.problem(key("block_size"), "block_size %d: want 16, 32, 64, 128 or 256", q.BlockSize)
-	}
-	if t := q.Tolerance; t != nil && (t.RTol < 0 || t.ATol < 0 || t.RTol+t.ATol == 0) {
-		c.problem(key("tolerance"), "tolerance: want rtol or atol, and no less than 0")
-	}
-}
-
-// checkBits checks the number of bits, if it is given.
-func (c checker) checkBits(v Variant, q Quantize, place []any) {
-	if q.Tool == ToolTorchAO {
-		if q.Method == MethodWeights && q.Bits != 8 {
-			c.problem(place, "torchao makes weights of 8 bits: say bits: 8")
-		}
-		return
-	}
-	if q.Bits == 0 {
-		return
-	}
-	if q.Bits != 4 && q.Bits != 8 {
-		c.problem(place, "bits %d: want 4 or 8", q.Bits)
-	}
-	if q.Method == MethodNone && v.Model.Written == "" {
-		c.problem(place, "the name of the variant says the precision of a source that is quantized: remove bits")
-	}
-	if q.Bits == 8 && q.Method == MethodWeights && (q.Tool != ToolNNCF || q.BlockSize != 0) {
-		c.problem(place, "weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4")
 	}
 }

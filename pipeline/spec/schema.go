@@ -13,9 +13,6 @@ import (
 // SchemaID identifies the schema of mlpromote.yaml.
 const SchemaID = "https://mlpromote.dev/schema/mlpromote.schema.json"
 
-// SchemaFile is the name of the schema beside a spec, where editors find it.
-const SchemaFile = "mlpromote.schema.json"
-
 // Schema gives the JSON Schema (draft 2020-12) of mlpromote.yaml, for editors and for
 // programs that write specs. It describes shapes: what a value means is checked by
 // [Load]. The bytes are the same on every call.
@@ -180,4 +177,8 @@ func enum(words []string, t reflect.Type) any {
 		numbers[i], _ = strconv.Atoi(w) // a tag of ours
 	}
 	return numbers
+}
+
+func (Names) schema(object) object {
+	return either(pathText(), object{"type": "array", "minItems": 1, "items": object{"type": "string"}})
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // Dimension is one of an input: a Size, or the Symbol of an open one.
@@ -34,48 +35,8 @@ func (d Dimension) String() string {
 	return strconv.FormatInt(d.Size, 10)
 }
 
-const (
-	maxSourceInputs = 64
-	maxSourceDims   = 8
-)
-
 // dimName is how an open dimension may be called.
 var dimName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-
-// inputName is how an input of an imported model may be called.
-var inputName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]{0,63}$`)
-
-// checkInputs checks that a TorchScript module, and nothing else, has inputs that the spec describes.
-func (c checker) checkInputs() {
-	s := c.Source
-	switch {
-	case s.Format != FormatTorchScript && len(s.Inputs) > 0:
-		c.problem(at("source", "inputs"), "inputs are for format %s, other files say what theirs are: remove the key", FormatTorchScript)
-		return
-	case s.Format == FormatTorchScript && len(s.Inputs) == 0:
-		c.problem(at("source"), "TorchScript does not say what its inputs are: want inputs: [{name: x, dtype: float32, shape: [batch, 3, 224, 224]}]")
-		return
-	case len(s.Inputs) > maxSourceInputs:
-		c.problem(at("source", "inputs"), "%d inputs: want at most %d", len(s.Inputs), maxSourceInputs)
-		return
-	}
-	names := make(map[string]bool)
-	for i, in := range s.Inputs {
-		switch {
-		case !inputName.MatchString(in.Name):
-			c.problem(at("source", "inputs", i, "name"), "input name %.40q: want letters, digits, '_' and '.', at most 64", in.Name)
-		case names[in.Name]:
-			c.problem(at("source", "inputs", i, "name"), "two inputs are called %q: want names that differ", in.Name)
-		}
-		names[in.Name] = true
-		c.oneOf(at("source", "inputs", i, "dtype"), "dtype", cmp.Or(in.DType, "float32"), sourceDTypes, nil)
-		if len(in.Shape) > maxSourceDims {
-			c.problem(at("source", "inputs", i, "shape"), "%d dimensions: want at most %d", len(in.Shape), maxSourceDims)
-		}
-	}
-}
-
-var sourceDTypes = []string{"float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool"}
 
 // Example returns a shape that the input may have: open dimensions have the size to optimize for, and 2
 // where the spec has none.
@@ -87,4 +48,43 @@ func (in SourceInput) Example(shapes Shapes) []int64 {
 		}
 	}
 	return sizes
+}
+
+// SourceInput is an input of a model whose file does not describe it.
+type SourceInput struct {
+	Name  string      `yaml:"name,required" doc:"What engines call it"`
+	DType string      `yaml:"dtype" doc:"Type of its elements; float32 where nothing is said" enum:"float32,float64,float16,int64,int32,int8,uint8,bool"`
+	Shape []Dimension `yaml:"shape,required" doc:"Size or name of each dimension. Those with a name are open, and shapes says which sizes to expect"`
+}
+
+// Shapes gives symbolic dimensions their sizes.
+type Shapes map[string]Range
+
+// Range is a size to expect: [min, opt, max], or a number for all three.
+type Range validators.DimRange
+
+// DecodeYAML reads a number or a list of three.
+func (r *Range) DecodeYAML(n *strictyaml.Node) {
+	var sizes []int64
+	if n.Kind() == strictyaml.Scalar {
+		var one int64
+		n.Decode(&one)
+		sizes = []int64{one, one, one}
+	} else {
+		n.Decode(&sizes)
+	}
+	if len(sizes) != 3 {
+		n.Problemf("found %d sizes: want [min, opt, max]", len(sizes))
+		return
+	}
+	*r = Range{sizes[0], sizes[1], sizes[2]}
+}
+
+// Dims gives the shapes as [validators.Interface.WithDims] takes them.
+func (s Shapes) Dims() map[string]validators.DimRange {
+	dims := make(map[string]validators.DimRange, len(s))
+	for symbol, r := range s {
+		dims[symbol] = validators.DimRange(r)
+	}
+	return dims
 }

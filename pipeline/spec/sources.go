@@ -3,7 +3,6 @@ package spec
 import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
-	"mlpromote.dev/mlpromote/validators"
 )
 
 // Path is a path in a spec, relative to the folder of the spec, with '/'. Only [Spec.Files]
@@ -61,13 +60,6 @@ type Source struct {
 	// Operators are libraries, which is native code that runs wherever the engine runs.
 	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
 	Trust     Trust  `yaml:"trust" doc:"For skops, pickle, torch-export and torchscript: what of the file may be loaded although it is not known to be safe"`
-}
-
-// SourceInput is an input of a model whose file does not describe it.
-type SourceInput struct {
-	Name  string      `yaml:"name,required" doc:"What engines call it"`
-	DType string      `yaml:"dtype" doc:"Type of its elements; float32 where nothing is said" enum:"float32,float64,float16,int64,int32,int8,uint8,bool"`
-	Shape []Dimension `yaml:"shape,required" doc:"Size or name of each dimension. Those with a name are open, and shapes says which sizes to expect"`
 }
 
 // The kinds of networks whose weights can be a source.
@@ -160,36 +152,4 @@ func (c Cases) Origin() string {
 		return artifact.OriginGenerated
 	}
 	return artifact.OriginRecorded
-}
-
-// Shapes gives symbolic dimensions their sizes.
-type Shapes map[string]Range
-
-// Range is a size to expect: [min, opt, max], or a number for all three.
-type Range validators.DimRange
-
-// DecodeYAML reads a number or a list of three.
-func (r *Range) DecodeYAML(n *strictyaml.Node) {
-	var sizes []int64
-	if n.Kind() == strictyaml.Scalar {
-		var one int64
-		n.Decode(&one)
-		sizes = []int64{one, one, one}
-	} else {
-		n.Decode(&sizes)
-	}
-	if len(sizes) != 3 {
-		n.Problemf("found %d sizes: want [min, opt, max]", len(sizes))
-		return
-	}
-	*r = Range{sizes[0], sizes[1], sizes[2]}
-}
-
-// Dims gives the shapes as [validators.Interface.WithDims] takes them.
-func (s Shapes) Dims() map[string]validators.DimRange {
-	dims := make(map[string]validators.DimRange, len(s))
-	for symbol, r := range s {
-		dims[symbol] = validators.DimRange(r)
-	}
-	return dims
 }

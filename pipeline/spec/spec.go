@@ -1,18 +1,16 @@
 package spec
 
 import (
-	"errors"
-	"io/fs"
-	"path/filepath"
-
 	"mlpromote.dev/mlpromote/pipeline/confined"
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // File is the name that a spec has where none is given.
 const File = "mlpromote.yaml"
+
+// SchemaFile is the name of the schema beside a spec, where editors find it.
+const SchemaFile = "mlpromote.schema.json"
 
 // Spec is the content of mlpromote.yaml, read and checked.
 type Spec struct {
@@ -40,60 +38,6 @@ type Spec struct {
 	Cache       Cache             `yaml:"cache" doc:"OCI repository in which builds on several machines share finished steps: oci://HOST/REPOSITORY"`
 }
 
-// Options say what a spec may name. The zero Options allow the least.
-type Options struct {
-	Toolchains []string // that targets may name beside those of [Toolchains]
-	// Private are folders into which no path of the spec may lead: the data directory and
-	// the keys. They need not exist.
-	Private []string
-}
-
-// Load reads and checks the spec in the file path. All files that it names must be below its
-// folder. Errors: CodeInvalid, with file:line:column for every mistake, or with a hint if
-// there is no such file; CodeInternal if it cannot be read.
-func Load(path string, o Options) (*Spec, error) {
-	data, err := strictyaml.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = registry.Errorf(registry.CodeInvalid, "%s: no such file", path)
-		return nil, registry.WithHint(err, "write one with: mlpromote init MODEL.onnx, or name one with -f")
-	case registry.HasCode(err, registry.CodeInvalid):
-		return nil, err
-	case err != nil:
-		return nil, registry.Errorf(registry.CodeInternal, "read %s: %w", path, err)
-	}
-	files, err := confined.New(filepath.Dir(path), "the folder of the spec", o.Private...)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", path, err)
-	}
-	s := &Spec{File: path, Files: files}
-	doc, err := strictyaml.Decode(path, data, s)
-	if err != nil {
-		return nil, err
-	}
-	s.complete()
-	c := checker{Spec: s, doc: doc, others: o.Toolchains}
-	c.check()
-	if err := doc.Err(); err != nil {
-		return nil, err
-	}
-	s.doc = doc
-	return s, nil
-}
-
-// complete fills in what the short forms leave out.
-func (s *Spec) complete() {
-	for i := range s.Variants {
-		s.Variants[i].complete()
-	}
-	for i := range s.Tune.Variants {
-		s.Tune.Variants[i].complete()
-	}
-	for i := range s.Targets {
-		s.Targets[i].complete(s.Variants)
-	}
-}
-
 // Precisions lists the precisions of the variants, each once, in their order.
 func (s *Spec) Precisions() []string {
 	var out []string
@@ -117,12 +61,6 @@ func (s *Spec) Variant(name string) (Variant, bool) {
 	return Variant{}, false
 }
 
-// ExpandLimits gives the limits that the spec's preset and its own words stand for,
-// on a model with the interface and a number of cases. Errors: those of [validators.ExpandPreset].
-func (s *Spec) ExpandLimits(i validators.Interface, cases int) (validators.Limits, error) {
-	return validators.ExpandPreset(s.Limits.Preset, i, s.Precisions(), cases, s.LimitOverrides())
-}
-
 // Input is what the spec says of an input.
 type Input struct {
 	Features Names `yaml:"features" doc:"Names of its features along the last dimension: a list, or a file with a name in each line or with a JSON list; every engine carries them in labels.json"`
@@ -143,4 +81,66 @@ func (s *Spec) Kinds() map[string]validators.Kind {
 		}
 	}
 	return kinds
+}
+
+// Budget is what one step of a toolchain may take. Zero fields are the toolchain's own.
+type Budget struct {
+	Time   Duration `yaml:"time" doc:"How long a step may take, such as 45m; it is stopped then"`
+	Cores  int64    `yaml:"cores" doc:"How many cores are kept free for a step"`
+	Memory Size     `yaml:"memory" doc:"What a process of a step may write to and what is kept free for it, such as 8GiB"`
+	GPUs   int64    `yaml:"gpus" doc:"How many accelerators are kept free for a step"`
+}
+
+// Reference is what the spec says of the reference model's outputs.
+type Reference struct {
+	Accept string `yaml:"accept,required" doc:"Why the golden outputs may differ from what ONNX's reference evaluator computes; it is recorded in the provenance"`
+}
+
+// Names are the names of classes or features, in order: List, or what is in File. The zero Names
+// are none.
+type Names struct {
+	File Path
+	List []string
+}
+
+// DecodeYAML reads a path, or a list.
+func (n *Names) DecodeYAML(node *strictyaml.Node) { node.DecodeEither(&n.File, &n.List) }
+
+// none reports whether nothing is said.
+func (n Names) none() bool { return n.File.Written == "" && n.List == nil }
+
+// Images are the container images that targets ask for, by toolchain.
+func (s *Spec) Images() map[string]string {
+	all := make(map[string]string)
+	for _, t := range s.Targets {
+		if image := t.Toolchain.Image; image != "" {
+			all[t.Toolchain.Name] = image
+		}
+	}
+	return all
+}
+
+// Pythons are the interpreters that targets ask for, by toolchain: a name to look up, or the
+// absolute path of a file in the spec's folder. Errors: CodeInvalid for a path that leads out
+// of the folder.
+func (s *Spec) Pythons() (map[string]string, error) {
+	all := make(map[string]string)
+	for _, t := range s.Targets {
+		python := string(t.Toolchain.Python)
+		if python == "" {
+			continue
+		}
+		if path := t.Toolchain.Python.path(); path.Written != "" {
+			f, err := s.Files.Open(path.Written)
+			if err != nil {
+				return nil, err
+			}
+			python = f.Name()
+			if err := f.Close(); err != nil {
+				return nil, err
+			}
+		}
+		all[t.Toolchain.Name] = python
+	}
+	return all, nil
 }

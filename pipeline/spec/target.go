@@ -6,7 +6,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
-	"mlpromote.dev/mlpromote/registry/toolchains"
 )
 
 // Target is a kind of machine to build for. "linux/amd64/v3" alone will do; it is
@@ -40,88 +39,6 @@ type Accelerator struct {
 	MemoryMiB int64  `yaml:"memory_mib" doc:"Memory of a device in MiB"`
 	MIG       string `yaml:"mig" doc:"MIG profile, such as 1g.18gb"`
 	Driver    string `yaml:"driver" doc:"Lowest driver version"`
-}
-
-// ToolchainONNXRuntime is the toolchain where none is named.
-const ToolchainONNXRuntime = toolchains.Reference
-
-// Toolchains are the names that a target may ask for.
-func Toolchains() []string {
-	return toolchains.Names(func(t toolchains.Toolchain) bool { return t.Engines })
-}
-
-// forAccelerators are the toolchains that compile for accelerators, too.
-func forAccelerators() []string {
-	return toolchains.Names(func(t toolchains.Toolchain) bool { return t.Accelerators })
-}
-
-// Toolchain is what is asked to make an engine. A name alone will do.
-type Toolchain struct {
-	Name    string `yaml:"name,required" doc:"Name of the toolchain"`
-	Version string `yaml:"version" doc:"Version, or its first components; in quotes"`
-	// Form is empty for the first kind of engine of the toolchain.
-	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino, int8 of litert"`
-	// Providers is empty for those that the toolchain prefers.
-	Providers []Provider `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
-	Tuning    Path       `yaml:"tuning" doc:"File that says how the compiler is to do parts of the model for this target: a tuning spec of iree, in MLIR"`
-	Python    Program    `yaml:"python" doc:"An existing Python that has the toolchain's packages, in place of the install from our lock file: a name, which is looked up on PATH, or a path in the folder of the spec"`
-	Image     string     `yaml:"image" doc:"A container image on this machine that has Python and the toolchain's packages, by reference or digest, in place of the install from our lock file"`
-}
-
-// Program is a program of the machine, by a name without '/', or a file beside the spec, by a
-// path as [Path]. The empty Program means that there is none.
-type Program string
-
-// path is the path of a file beside the spec. For a name it is the zero Path.
-func (p Program) path() Path {
-	if strings.ContainsAny(string(p), `/\`) {
-		return Path{string(p)}
-	}
-	return Path{}
-}
-
-// Provider is an execution provider of ONNX Runtime. A name alone will do.
-type Provider struct {
-	Name    string          `yaml:"name,required" doc:"ONNX Runtime's name of it, such as CUDAExecutionProvider"`
-	Options ProviderOptions `yaml:"options" doc:"What is asked of the provider, in its own words, such as num_of_threads: 4"`
-}
-
-// DecodeYAML reads a name, or the mapping.
-func (p *Provider) DecodeYAML(n *strictyaml.Node) {
-	type plain Provider
-	n.DecodeEither(&p.Name, (*plain)(p))
-}
-
-// ProviderOptions are texts, numbers and booleans by name, as they are written.
-type ProviderOptions map[string]string
-
-// DecodeYAML reads the mapping.
-func (o *ProviderOptions) DecodeYAML(n *strictyaml.Node) {
-	if n.Kind() != strictyaml.Mapping {
-		n.Problemf("options is %s: want a mapping from names to texts, numbers or booleans", n.Kind())
-	}
-	*o = make(ProviderOptions)
-	for _, e := range n.Entries() {
-		if e.Value.Kind() != strictyaml.Scalar {
-			e.Value.Problemf("option %s is %s: want a text, a number or a boolean", e.Key, e.Value.Kind())
-		}
-		(*o)[e.Key] = e.Value.Text()
-	}
-}
-
-// RegistryProviders are the providers as engines record them.
-func (t Toolchain) RegistryProviders() []artifact.Provider {
-	var all []artifact.Provider
-	for _, p := range t.Providers {
-		all = append(all, artifact.Provider{Name: p.Name, Options: p.Options})
-	}
-	return all
-}
-
-// DecodeYAML reads a name, or the mapping.
-func (t *Toolchain) DecodeYAML(n *strictyaml.Node) {
-	type plain Toolchain
-	n.DecodeEither(&t.Name, (*plain)(t))
 }
 
 // DecodeYAML reads os/arch or os/arch/level, or the mapping.
@@ -202,38 +119,17 @@ func (g *Accelerator) registry() *artifact.TargetAccelerator {
 	return a
 }
 
-// Images are the container images that targets ask for, by toolchain.
-func (s *Spec) Images() map[string]string {
-	all := make(map[string]string)
-	for _, t := range s.Targets {
-		if image := t.Toolchain.Image; image != "" {
-			all[t.Toolchain.Name] = image
-		}
+// LoadProfile returns how nodes load a variant's engine for a target: what the variant says, and
+// else what the target says. It is nil where neither says anything. Errors: CodeInvalid for
+// options that the target's toolchain does not have.
+func (t Target) LoadProfile(v Variant) (*artifact.LoadProfile, error) {
+	if t.Load == nil && v.Load == nil {
+		return nil, nil
 	}
-	return all
-}
-
-// Pythons are the interpreters that targets ask for, by toolchain: a name to look up, or the
-// absolute path of a file in the spec's folder. Errors: CodeInvalid for a path that leads out
-// of the folder.
-func (s *Spec) Pythons() (map[string]string, error) {
-	all := make(map[string]string)
-	for _, t := range s.Targets {
-		python := string(t.Toolchain.Python)
-		if python == "" {
-			continue
-		}
-		if path := t.Toolchain.Python.path(); path.Written != "" {
-			f, err := s.Files.Open(path.Written)
-			if err != nil {
-				return nil, err
-			}
-			python = f.Name()
-			if err := f.Close(); err != nil {
-				return nil, err
-			}
-		}
-		all[t.Toolchain.Name] = python
+	said := v.Load.over(t.Load)
+	profile, err := artifact.NewLoadProfile(t.Toolchain.Name, said.Options, said.Env, said.Required)
+	if err != nil || profile.IsZero() {
+		return nil, err
 	}
-	return all, nil
+	return &profile, nil
 }

@@ -56,17 +56,5 @@ var methodOf = map[string]string{
 	validators.PrecisionFP16: MethodFP16,
 }
 
-// Written is the variant as a person would write it: without what follows from its name.
-func (v Variant) Written() Variant {
-	bare := Variant{Name: v.Name}
-	bare.complete()
-	if v.Quantize != nil && v.Load == nil && !v.Compressed() && v.says() == bare.says() {
-		return Variant{Name: v.Name}
-	}
-	if v.Quantize != nil && v.Quantize.Observer == ObserverMinMax {
-		q := *v.Quantize
-		q.Observer = ""
-		v.Quantize = &q
-	}
-	return v
-}
+// Compressed reports whether the variant's engines compute another function than the reference model.
+func (v Variant) Compressed() bool { return len(v.Compress) > 0 || v.Model.Written != "" }

@@ -19,12 +19,6 @@ type Steps interface {
 	Save(ctx context.Context, about About, outcome Outcome) error
 }
 
-// About describes a step for listings.
-type About struct {
-	Verb Verb
-	Tool string // name and version
-}
-
 // exclusive is a Steps with a lock for each step, so that two processes do not do the same step
 // at once.
 type exclusive interface {

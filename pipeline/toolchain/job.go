@@ -1,9 +1,7 @@
 package toolchain
 
 import (
-	"io/fs"
-	"regexp"
-	"unicode/utf8"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -24,33 +22,9 @@ type Job struct {
 	Budget       Budget // no part of any key
 }
 
-// The roles of inputs. Files of one role are one group: a model and its external data, the
-// shards of a set of cases.
-const (
-	RoleModel       = "model"
-	RoleCalibration = "calibration"
-	RoleCases       = "cases"
-	RoleOperators   = "operators" // operator libraries that the models need
-	RoleRanges      = "ranges"    // a table of ranges from an earlier calibration
-	RoleTuning      = "tuning"    // the tuning record of an earlier build for the target
-)
-
 // TuningFolder is a folder in the outputs of VerbCompile. Its files are not part of the engine:
 // they are the tuning record, which a later job gets with RoleTuning.
 const TuningFolder = "tuning"
-
-// Input is a file that a job reads.
-type Input struct {
-	Role   string          // group: RoleModel, RoleCalibration, RoleCases
-	Name   string          // relative, with '/', unique in its group
-	Path   string          // where it is; no part of any key
-	Digest registry.Digest // of its bytes
-	Size   int64           // bytes
-
-	file fs.FileInfo // which file was hashed; nil if it was not recorded
-}
-
-var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 // Validate checks that the job is complete and that its names stay inside their groups. Errors:
 // CodeInvalid.
@@ -80,20 +54,26 @@ func (j Job) Validate() error {
 	return nil
 }
 
-func (in Input) validate() error {
-	switch {
-	case !rolePattern.MatchString(in.Role):
-		return registry.Errorf(registry.CodeInvalid, "input %q: role %q: want a lower-case word", in.Name, in.Role)
-	case !fs.ValidPath(in.Name) || in.Name == "." || !utf8.ValidString(in.Name):
-		return registry.Errorf(registry.CodeInvalid,
-			"input name %q: want a relative path with '/' that stays in its folder", in.Name)
-	case in.Path == "":
-		return registry.Errorf(registry.CodeInvalid, "input %s/%s has no path", in.Role, in.Name)
-	case in.Size < 0:
-		return registry.Errorf(registry.CodeInvalid, "input %s/%s: size %d", in.Role, in.Name, in.Size)
-	}
-	if err := in.Digest.Validate(); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "input %s/%s: digest %q: %w", in.Role, in.Name, in.Digest, err)
-	}
-	return nil
+// Verb is the operation of a job.
+type Verb string
+
+// The verbs of the driver protocol. A driver returns CodeInvalid for verbs that it does not
+// support.
+const (
+	VerbProbe    Verb = "probe"    // report the tool's version, and the inputs and outputs of models
+	VerbImport   Verb = "import"   // another format to ONNX
+	VerbQuantize Verb = "quantize" // ONNX and calibration to ONNX in lower precision
+	VerbCompress Verb = "compress" // ONNX to ONNX of another, smaller function
+	VerbCompile  Verb = "compile"  // ONNX, or a source that the compiler takes, to what a runtime loads
+	VerbRun      Verb = "run"      // engines and cases to outputs and timings
+)
+
+// Budget is the most that a step may use, and so what is reserved for it. Zero fields set no
+// limit. It is not part of a key, because a step that ends within its budget gives the same
+// result.
+type Budget struct {
+	Time        time.Duration // from start to end
+	Cores       int
+	MemoryBytes int64 // private writable memory of a process
+	GPUs        int
 }

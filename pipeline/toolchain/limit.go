@@ -2,7 +2,6 @@ package toolchain
 
 import (
 	"context"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -13,16 +12,6 @@ type Cost struct {
 	Cores       int   // 0 means all
 	MemoryBytes int64 // beside what the model takes
 	ModelFactor int64 // memory as a multiple of the size of the model's files
-	GPUs        int
-}
-
-// Budget is the most that a step may use, and so what is reserved for it. Zero fields set no
-// limit. It is not part of a key, because a step that ends within its budget gives the same
-// result.
-type Budget struct {
-	Time        time.Duration // from start to end
-	Cores       int
-	MemoryBytes int64 // private writable memory of a process
 	GPUs        int
 }
 

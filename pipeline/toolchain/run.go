@@ -1,9 +1,7 @@
 package toolchain
 
 import (
-	"encoding/json"
 	"regexp"
-	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -102,29 +100,6 @@ type ModelValue struct {
 	Name  string  `json:"name"`
 	DType string  `json:"dtype"` // as package tensor names it: "float32"
 	Shape []int64 `json:"shape"` // -1 if the dimension is open
-}
-
-// RunResult reads the result of a run and holds it against what was asked: one result of each
-// engine, in the order of the request. Errors: CodeInternal for any other.
-func (o Outcome) RunResult(asked RunOptions) (RunResult, error) {
-	var r RunResult
-	if err := json.Unmarshal(o.Result, &r); err != nil {
-		return RunResult{}, registry.Errorf(registry.CodeInternal, "result of run: %w", err)
-	}
-	same := func(e RunEngine, result EngineResult) bool { return e.ID == result.ID }
-	if !slices.EqualFunc(asked.Engines, r.Engines, same) {
-		return RunResult{}, registry.Errorf(registry.CodeInternal, "result of run: it is of the engines %q, want one of each of %q",
-			ids(r.Engines, func(e EngineResult) string { return e.ID }), ids(asked.Engines, func(e RunEngine) string { return e.ID }))
-	}
-	return r, nil
-}
-
-func ids[T any](engines []T, id func(T) string) []string {
-	var all []string
-	for _, e := range engines {
-		all = append(all, id(e))
-	}
-	return all
 }
 
 // maxProfileRuns bounds the runs of a profile, of which the runtime keeps every operator.

@@ -113,3 +113,23 @@ func copyUntil(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// File describes a file of a snapshot other than snapshot.json.
+type File struct {
+	Path   string          `json:"path"` // within the snapshot, with slashes
+	Size   int64           `json:"size"` // bytes
+	Digest registry.Digest `json:"digest"`
+}
+
+const (
+	snapshotsFolder = "snapshots"
+	filesFolder     = "files"
+	catalogFile     = "registry.db"
+	contentFile     = "content"
+	snapshotFile    = "snapshot.json"
+
+	// nameLayout gives names that sort by time.
+	nameLayout = "20060102T150405.000000Z"
+	// maxDocument is the maximum size of snapshot.json.
+	maxDocument = 16 << 20
+)

@@ -13,23 +13,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
-	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-// Source is the data directory to back up. Other processes may use it meanwhile.
-type Source struct {
-	// CopyCatalog writes the catalog as of one instant into a new file.
-	CopyCatalog func(ctx context.Context, path string) error
-	Blobs       storage.Blobs
-	Dir         string   // of the files
-	Files       []string // paths in Dir, with slashes; none is named files
-	Tool        evidence.ToolIdentity
-	Now         storage.Clock
-	// Verify checks every copy of earlier snapshots. If it is false, each run checks a tenth.
-	Verify bool
-}
 
 // tries is how often the catalog is copied if its content is collected meanwhile. The collector
 // deletes only content older than its grace period, so one attempt is enough unless the grace

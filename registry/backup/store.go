@@ -51,28 +51,8 @@ type Snapshot struct {
 	Files   []File                `json:"files"` // all other files, by path
 }
 
-// File describes a file of a snapshot other than snapshot.json.
-type File struct {
-	Path   string          `json:"path"` // within the snapshot, with slashes
-	Size   int64           `json:"size"` // bytes
-	Digest registry.Digest `json:"digest"`
-}
-
 // Format identifies the format of snapshot.json.
 const Format = "https://mlpromote.dev/backup/v1"
-
-const (
-	snapshotsFolder = "snapshots"
-	filesFolder     = "files"
-	catalogFile     = "registry.db"
-	contentFile     = "content"
-	snapshotFile    = "snapshot.json"
-
-	// nameLayout gives names that sort by time.
-	nameLayout = "20060102T150405.000000Z"
-	// maxDocument is the maximum size of snapshot.json.
-	maxDocument = 16 << 20
-)
 
 // List lists the complete snapshots, oldest first. The list is empty for a folder that is not a
 // backup. Errors: CodeTrust for a snapshot with an invalid snapshot.json.
@@ -158,4 +138,17 @@ func (s *Store) read(name string) (Snapshot, error) {
 			"%s describes snapshot %q: its folder was renamed", path, snapshot.Name)
 	}
 	return snapshot, checkFiles(path, snapshot.Files)
+}
+
+// Source is the data directory to back up. Other processes may use it meanwhile.
+type Source struct {
+	// CopyCatalog writes the catalog as of one instant into a new file.
+	CopyCatalog func(ctx context.Context, path string) error
+	Blobs       storage.Blobs
+	Dir         string   // of the files
+	Files       []string // paths in Dir, with slashes; none is named files
+	Tool        evidence.ToolIdentity
+	Now         storage.Clock
+	// Verify checks every copy of earlier snapshots. If it is false, each run checks a tenth.
+	Verify bool
 }

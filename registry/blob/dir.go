@@ -7,12 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
+
+// LeftoverAge is how long a file under incoming/ must be unchanged before [Dir.Sweep] assumes
+// that its writer is dead.
+const LeftoverAge = 24 * time.Hour
 
 const (
 	blobsFolder    = "blobs"

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -34,4 +36,19 @@ func (dir *Dir) interpret(operation, subject string, err error) error {
 		return registry.ForClients(denied, "%s %s: the storage refuses it; try again", operation, subject)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s %s: %w", operation, subject, err)
+}
+
+// interpretError is interpretError of the directory, for uploads.
+func (u *Uploads) interpretError(operation, id string, err error) error {
+	var coded *registry.Error
+	switch {
+	case errors.As(err, &coded):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return registry.Errorf(registry.CodeNotFound,
+			"upload %s: not found; it has ended, or was idle for more than %v: begin a new one", id, LeftoverAge)
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return registry.Errorf(registry.CodeConflict, "upload %s: another request is writing it; send one chunk at a time", id)
+	}
+	return u.dir.interpret(operation, "upload "+id, err)
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/opencontainers/go-digest"
-	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -119,37 +116,4 @@ func (s *session) end(ctx context.Context) error {
 	}
 	s.abandon()
 	return nil
-}
-
-// expire ends an idle upload whose file is not being written, and reports whether it did.
-func (u *Uploads) expire(ctx context.Context, state storage.UploadState, now time.Time) (bool, error) {
-	if n, err := readNotes(state); err == nil {
-		info, err := os.Lstat(u.path(n.File))
-		switch {
-		case err == nil && now.Sub(info.ModTime()) <= LeftoverAge:
-			return false, nil // a slow sender
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return false, u.interpretError("sweep", state.ID, err)
-		}
-	}
-	err := u.states.EndUpload(ctx, state.ID, state.Version)
-	if registry.HasCode(err, registry.CodeConflict) || registry.HasCode(err, registry.CodeNotFound) {
-		return false, nil // another process continued or ended it
-	}
-	return err == nil, err
-}
-
-// interpretError is interpretError of the directory, for uploads.
-func (u *Uploads) interpretError(operation, id string, err error) error {
-	var coded *registry.Error
-	switch {
-	case errors.As(err, &coded):
-		return err
-	case errors.Is(err, fs.ErrNotExist):
-		return registry.Errorf(registry.CodeNotFound,
-			"upload %s: not found; it has ended, or was idle for more than %v: begin a new one", id, LeftoverAge)
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return registry.Errorf(registry.CodeConflict, "upload %s: another request is writing it; send one chunk at a time", id)
-	}
-	return u.dir.interpret(operation, "upload "+id, err)
 }

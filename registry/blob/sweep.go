@@ -11,10 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// LeftoverAge is how long a file under incoming/ must be unchanged before [Dir.Sweep] assumes
-// that its writer is dead.
-const LeftoverAge = 24 * time.Hour
-
 // Sweep removes files under incoming/ that killed writers left: those last written more than
 // [LeftoverAge] ago, by the clock of the file system. It returns how many it removed. It is
 // safe beside writers, in any number of processes.

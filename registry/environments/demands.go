@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/registry/policy"
@@ -104,4 +105,22 @@ func limitOn(row figure.Row, n *strictyaml.Node) *evidence.Figure {
 	var v atMost
 	n.Decode(&v)
 	return v.Max.figure()
+}
+
+// digests are digests of operator libraries, or of cases.
+type digests []registry.Digest
+
+// DecodeYAML reads the list. YAML parses an unquoted digest in brackets as a mapping, so that
+// mistake gets its own message.
+func (ds *digests) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Sequence {
+		n.Problemf("found %s: want a list of digests", n.Kind())
+	}
+	for _, item := range n.Items() {
+		d := registry.Digest(item.Text())
+		if item.Kind() != strictyaml.Scalar || d.Validate() != nil {
+			item.Problemf("want a digest in quotes, \"sha256:\" and 64 hexadecimal digits; for a library it is what sha256sum prints")
+		}
+		*ds = append(*ds, d)
+	}
 }

@@ -2,7 +2,6 @@ package gc
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -50,9 +49,4 @@ func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, err
 		}
 		flush()
 	}
-}
-
-func isDamaged(err error) bool {
-	var d damaged
-	return errors.As(err, &d)
 }

@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"time"
@@ -226,4 +227,9 @@ func (s *survey) read(ctx context.Context, h storage.GCRecord) ([]byte, error) {
 		return nil, registry.Errorf(registry.CodeOf(err), "manifest %s: %w", h.Digest, err)
 	}
 	return raw, nil
+}
+
+func isDamaged(err error) bool {
+	var d damaged
+	return errors.As(err, &d)
 }

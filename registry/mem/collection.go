@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -17,33 +16,6 @@ var (
 	_ storage.MarkStore = (*DB)(nil)
 	_ storage.Removals  = (*DB)(nil)
 )
-
-// age is when a record came, and since when it is marked.
-type age struct{ created, marked time.Time }
-
-// put notes that a record was put, once more perhaps. The caller holds the lock.
-func (db *DB) put(key recordKey) {
-	if _, ok := db.ages[key]; !ok {
-		db.ages[key] = age{created: micros(db.now())}
-	}
-	db.unmark(key)
-}
-
-// unmark forgets that a record is marked. The caller holds the lock.
-func (db *DB) unmark(key recordKey) {
-	db.ages[key] = age{created: db.ages[key].created}
-}
-
-// micros is a time as databases keep it.
-func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
-// notBefore is a time, or now where that is past.
-func (db *DB) notBefore(at time.Time) time.Time {
-	if now := db.now(); now.After(at) {
-		return micros(now)
-	}
-	return micros(at)
-}
 
 // Repositories lists repositories in byte order.
 func (db *DB) Repositories(ctx context.Context) ([]string, error) {
@@ -57,26 +29,6 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 		names[key.repository] = true
 	}
 	return slices.Sorted(maps.Keys(names)), nil
-}
-
-// Records returns the records of a repository.
-func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	return catalog.Records(ctx, records{db, repository})
-}
-
-// UpdateRecords holds the lock of everything while decide thinks.
-func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func([]storage.GCRecord) (storage.GCChanges, error)) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return catalog.UpdateRecords(ctx, records{db, repository}, decide)
 }
 
 // WithoutRepository returns the digests that no repository holds.

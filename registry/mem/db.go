@@ -91,3 +91,56 @@ func New() *DB {
 		adverse:   NewTable[evidence.AdverseEvidence](),
 	}
 }
+
+// deletionMark is since when no repository holds some bytes, and the removal of them that is
+// under way.
+type deletionMark struct {
+	at      time.Time
+	removal string // empty: none is
+	until   time.Time
+}
+
+type recordedKey struct {
+	model  string
+	bundle registry.Digest
+}
+
+type answerKey struct{ principal, key string }
+
+type claimedAnswer struct {
+	storage.KeyClaim
+	until  time.Time
+	answer storage.KeptAnswer // without a status: the claimant is at work
+}
+
+type lease struct {
+	holder string
+	until  time.Time
+}
+
+// age is when a record came, and since when it is marked.
+type age struct{ created, marked time.Time }
+
+// put notes that a record was put, once more perhaps. The caller holds the lock.
+func (db *DB) put(key recordKey) {
+	if _, ok := db.ages[key]; !ok {
+		db.ages[key] = age{created: micros(db.now())}
+	}
+	db.unmark(key)
+}
+
+// unmark forgets that a record is marked. The caller holds the lock.
+func (db *DB) unmark(key recordKey) {
+	db.ages[key] = age{created: db.ages[key].created}
+}
+
+// micros is a time as databases keep it.
+func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// notBefore is a time, or now where that is past.
+func (db *DB) notBefore(at time.Time) time.Time {
+	if now := db.now(); now.After(at) {
+		return micros(now)
+	}
+	return micros(at)
+}

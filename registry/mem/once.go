@@ -16,19 +16,6 @@ var (
 	_ storage.Idempotency = (*DB)(nil)
 )
 
-type lease struct {
-	holder string
-	until  time.Time
-}
-
-type answerKey struct{ principal, key string }
-
-type claimedAnswer struct {
-	storage.KeyClaim
-	until  time.Time
-	answer storage.KeptAnswer // without a status: the claimant is at work
-}
-
 // AcquireLease compares and swaps.
 func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error) {
 	if err := ctx.Err(); err != nil {

@@ -50,11 +50,6 @@ func (db *DB) names(row int64, model string, bundle registry.Digest) bool {
 	return e.Model == model && slices.Contains(e.Evidence, bundle)
 }
 
-type recordedKey struct {
-	model  string
-	bundle registry.Digest
-}
-
 // record notes the bundles of an event that no event named before.
 func (db *DB) record(e history.Event) {
 	for _, d := range e.Evidence {

@@ -97,3 +97,23 @@ func (r records) DeleteRecord(_ context.Context, key storage.GCRecordKey) error 
 	}
 	return nil
 }
+
+// Records returns the records of a repository.
+func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return catalog.Records(ctx, records{db, repository})
+}
+
+// UpdateRecords holds the lock of everything while decide thinks.
+func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func([]storage.GCRecord) (storage.GCChanges, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return catalog.UpdateRecords(ctx, records{db, repository}, decide)
+}

@@ -8,14 +8,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// deletionMark is since when no repository holds some bytes, and the removal of them that is
-// under way.
-type deletionMark struct {
-	at      time.Time
-	removal string // empty: none is
-	until   time.Time
-}
-
 // CatalogTime is the time of the clock that the database was given.
 func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 	return micros(db.now()), ctx.Err()

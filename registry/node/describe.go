@@ -11,7 +11,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -24,21 +23,6 @@ const SourceMachine = artifact.SourceMachine
 
 // NoteEmulated is [artifact.NoteEmulated].
 const NoteEmulated = artifact.NoteEmulated
-
-// Options configure the places where Describe looks. The zero Options describe this machine.
-type Options struct {
-	// Runtimes are versions by name that the caller knows to be installed, such as those of its
-	// own toolchains. They replace what Describe finds.
-	Runtimes map[string]string
-	// Root is the folder to use as "/"; empty means "/". The processor is always this
-	// machine's.
-	Root string
-	// Getenv reads PATH and LD_LIBRARY_PATH; nil means os.Getenv.
-	Getenv func(string) string
-	// Exec returns the standard output of a program that it finds through PATH. An error that
-	// wraps exec.ErrNotFound means that the program is not installed. Nil means Run.
-	Exec func(ctx context.Context, name string, args ...string) ([]byte, error)
-}
 
 // Describe reads this machine. It fails only if ctx ends. A part that cannot be read is left
 // out, with a note if the user should know.
@@ -90,6 +74,3 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
-
-// path returns an absolute path of the machine below Root.
-func (o Options) path(absolute string) string { return filepath.Join(o.Root, absolute) }

@@ -147,7 +147,3 @@ func (r repository) holdsManifest(ctx context.Context, m document) error {
 	_, err = r.read(ctx, m.what, desc)
 	return err
 }
-
-func (r repository) missing(c object) error {
-	return registry.Errorf(registry.CodeInternal, "%s: %s %s was stored, but does not exist", r.name, c.what, c.desc.Digest)
-}

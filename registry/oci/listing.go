@@ -14,10 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-// evidenceBytes bounds the documents of evidence that all callers of a Store together hold in
-// memory. Verifying a document takes five times its size.
-const evidenceBytes = maxDocument
-
 // Evidence returns the bundles attached to a subject, by cosign's rule for reading: a manifest
 // that refers to it, with a bundle as its only layer. It skips all other referrers, also those
 // that are too large or incomplete, because untrusted clients must not be able to stop a

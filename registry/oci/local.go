@@ -211,3 +211,12 @@ func notFound(err error) error {
 	}
 	return registry.Errorf(registry.CodeNotFound, "%w: %w", err, errdef.ErrNotFound)
 }
+
+// isManifest reports whether a media type is that of a manifest or index.
+func isManifest(mediaType string) bool {
+	switch mediaType {
+	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, typeDockerManifest, typeDockerList:
+		return true
+	}
+	return false
+}

@@ -105,3 +105,9 @@ func (s shape) model() bool { return s.artifactType == typeModel }
 
 // set reports whether the shape's config is a artifact.CaseSet.
 func (s shape) set() bool { return s.config != "" && !s.model() }
+
+// Media types of manifests that registries know beside OCI's.
+const (
+	typeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+	typeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
+)

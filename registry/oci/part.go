@@ -39,39 +39,6 @@ func (p part) ref() storage.PartRef {
 	return storage.PartRef{Role: p.role, Digest: p.desc.Digest, Size: p.desc.Size}
 }
 
-// readPart reads a manifest of this format from its verified bytes. Errors: CodeInvalid for
-// another kind of manifest; CodeTrust if its files would be outside their folder, collide or be
-// hidden.
-func readPart(raw []byte) (part, error) {
-	manifest, err := readManifest(raw)
-	if err != nil {
-		return part{}, err
-	}
-	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: artifact.PartKind(manifest.Annotations[keyRole])}
-	p.desc.ArtifactType = manifest.ArtifactType
-	shape, err := shapeOfRole(p.role)
-	if err != nil {
-		return part{}, err
-	}
-	p.shape = shape
-	if err := p.checkShape(); err != nil {
-		return part{}, err
-	}
-	if p.files, err = readFiles(manifest.Layers, shape); err != nil {
-		return part{}, err
-	}
-	if !shape.model() {
-		return p, nil
-	}
-	if p.engine, err = readEngine(p.role, manifest.Annotations); err != nil {
-		return part{}, err
-	}
-	if err := p.checkLoadProfile(); err != nil {
-		return part{}, err
-	}
-	return p, p.finishEngine()
-}
-
 // checkShape checks that the manifest has the shape of its kind.
 func (p part) checkShape() error {
 	config := p.shape.config

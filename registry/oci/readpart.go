@@ -3,6 +3,8 @@ package oci
 import (
 	"encoding/json"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -42,4 +44,37 @@ func shapeOfRole(role artifact.PartKind) (shape, error) {
 		return shape{}, registry.Errorf(registry.CodeInvalid, "its role is %q, which is none of format %s", role, format)
 	}
 	return s, nil
+}
+
+// readPart reads a manifest of this format from its verified bytes. Errors: CodeInvalid for
+// another kind of manifest; CodeTrust if its files would be outside their folder, collide or be
+// hidden.
+func readPart(raw []byte) (part, error) {
+	manifest, err := readManifest(raw)
+	if err != nil {
+		return part{}, err
+	}
+	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: artifact.PartKind(manifest.Annotations[keyRole])}
+	p.desc.ArtifactType = manifest.ArtifactType
+	shape, err := shapeOfRole(p.role)
+	if err != nil {
+		return part{}, err
+	}
+	p.shape = shape
+	if err := p.checkShape(); err != nil {
+		return part{}, err
+	}
+	if p.files, err = readFiles(manifest.Layers, shape); err != nil {
+		return part{}, err
+	}
+	if !shape.model() {
+		return p, nil
+	}
+	if p.engine, err = readEngine(p.role, manifest.Annotations); err != nil {
+		return part{}, err
+	}
+	if err := p.checkLoadProfile(); err != nil {
+		return part{}, err
+	}
+	return p, p.finishEngine()
 }

@@ -11,21 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Media types of manifests that registries know beside OCI's.
-const (
-	typeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
-	typeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
-)
-
-// isManifest reports whether a media type is that of a manifest or index.
-func isManifest(mediaType string) bool {
-	switch mediaType {
-	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, typeDockerManifest, typeDockerList:
-		return true
-	}
-	return false
-}
-
 // Reindex recomputes the fields of every manifest record from the manifest's bytes, and returns
 // the number of records that are correct afterwards. It continues after a manifest that it
 // cannot read. Errors: all that occurred, joined. CodeDigest and CodeNotFound name the changed

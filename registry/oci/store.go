@@ -10,6 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
+// evidenceBytes bounds the documents of evidence that all callers of a Store together hold in
+// memory. Verifying a document takes five times its size.
+const evidenceBytes = maxDocument
+
 // Store stores releases, parts and evidence in repositories. It is safe for concurrent use if
 // its repositories are.
 type Store struct {

@@ -43,33 +43,6 @@ var (
 	_ storage.CatalogClock      = (*DB)(nil)
 )
 
-// Open opens the database of a URL, postgres://USER@HOST:PORT/NAME, and upgrades its schema.
-// Several processes may do so at the same time. Missing parts of the URL come from the
-// environment and files of PostgreSQL's clients, such as PGPASSWORD and ~/.pgpass.
-// pool_max_conns is the number of connections, 16 by default. Errors: CodeInvalid for an
-// invalid URL; CodeUnavailable if the database is unreachable, unusable or written by a newer
-// version.
-func Open(ctx context.Context, url string) (*DB, error) {
-	config, err := parse(url)
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, config)
-}
-
-func open(ctx context.Context, config *pgxpool.Config) (*DB, error) {
-	db := &DB{name: nameOf(config.ConnConfig), patience: patience}
-	var err error
-	if db.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, db.interpretError("open", err)
-	}
-	if err := db.migrate(ctx); err != nil {
-		db.pool.Close()
-		return nil, db.interpretError("open", err)
-	}
-	return db, nil
-}
-
 // Close closes the database. It waits for running methods.
 func (db *DB) Close() error {
 	db.pool.Close()
@@ -90,12 +63,6 @@ func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 
 // String returns HOST:PORT/NAME, for messages.
 func (db *DB) String() string { return db.name }
-
-// ResetDerived deletes the data that is derived from the bytes of manifests: artifact types,
-// subjects and annotations, and so the referrers. Recording every manifest again restores it.
-func (db *DB) ResetDerived(ctx context.Context) error {
-	return db.interpretError("derived records", db.queries().DerivedClear(ctx))
-}
 
 // limit sets a deadline that is longer than any operation should take.
 func (db *DB) limit(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -133,3 +133,12 @@ func unstorable(err error) bool {
 	var failure *pgconn.PgError
 	return errors.As(err, &failure) && failure.Code[:2] == classData
 }
+
+// commitError says that the response to a commit was lost.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string {
+	return "the response to the commit was lost, so it is unknown whether the change was made: " + e.err.Error()
+}
+
+func (e *commitError) Unwrap() error { return e.err }

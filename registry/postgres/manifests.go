@@ -140,3 +140,9 @@ func (db *DB) manifestPage(ctx context.Context, page dbsqlc.ManifestPageParams) 
 	defer cancel()
 	return db.queries().ManifestPage(ctx, page)
 }
+
+// ResetDerived deletes the data that is derived from the bytes of manifests: artifact types,
+// subjects and annotations, and so the referrers. Recording every manifest again restores it.
+func (db *DB) ResetDerived(ctx context.Context) error {
+	return db.interpretError("derived records", db.queries().DerivedClear(ctx))
+}

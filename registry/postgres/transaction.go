@@ -21,15 +21,6 @@ const (
 	commitPatience = 10 * time.Second
 )
 
-// commitError says that the response to a commit was lost.
-type commitError struct{ err error }
-
-func (e *commitError) Error() string {
-	return "the response to the commit was lost, so it is unknown whether the change was made: " + e.err.Error()
-}
-
-func (e *commitError) Unwrap() error { return e.err }
-
 // transaction runs change in one transaction. Each statement sees what was committed before it.
 // If the server aborts the transaction because of a conflict, transaction calls change again.
 // Errors: *commitError.

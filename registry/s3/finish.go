@@ -2,7 +2,6 @@ package s3
 
 import (
 	"context"
-	"io"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/opencontainers/go-digest"
@@ -160,17 +159,6 @@ func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algor
 		return algorithm.FromBytes(*s.buffer), nil
 	}
 	return s.u.b.rehash(ctx, key, s.offset, algorithm)
-}
-
-// rehash computes the digest of an object of a known size.
-func (b *Bucket) rehash(ctx context.Context, key string, size int64, algorithm digest.Algorithm) (registry.Digest, error) {
-	sum := algorithm.Hash()
-	var all storage.Blob = &object{ctx: ctx, b: b, key: key, size: size}
-	defer all.Close()
-	if _, err := io.Copy(sum, all); err != nil {
-		return "", err
-	}
-	return digest.NewDigest(algorithm, sum), nil
 }
 
 // publish creates the blob, or replaces it: an object of its size may be damaged.

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// replicaFolder has an object for each replica that runs.
+const replicaFolder = "mlpromote-replicas"
+
 // uploadsFolder holds uploads in progress. No environment can have its name. Its keys have one
 // form, so that Sweep takes no other object for a leftover:
 //

@@ -21,9 +21,6 @@ var (
 	_ storage.ReplicaPlace = (*Bucket)(nil)
 )
 
-// replicaFolder has an object for each replica that runs.
-const replicaFolder = "mlpromote-replicas"
-
 const (
 	// maxMarkBytes bounds how much of a mark is read.
 	maxMarkBytes = 64 << 10

@@ -188,3 +188,14 @@ func (b *Bucket) borrow() *[]byte {
 }
 
 func (b *Bucket) giveBack(buffer *[]byte) { b.buffers.Put(buffer) }
+
+// rehash computes the digest of an object of a known size.
+func (b *Bucket) rehash(ctx context.Context, key string, size int64, algorithm digest.Algorithm) (registry.Digest, error) {
+	sum := algorithm.Hash()
+	var all storage.Blob = &object{ctx: ctx, b: b, key: key, size: size}
+	defer all.Close()
+	if _, err := io.Copy(sum, all); err != nil {
+		return "", err
+	}
+	return digest.NewDigest(algorithm, sum), nil
+}

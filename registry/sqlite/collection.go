@@ -26,28 +26,6 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return names, db.interpretError("repositories", err)
 }
 
-// Records returns what a repository holds.
-func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
-	var all []storage.GCRecord
-	err := db.snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
-		all, err = catalog.Records(ctx, records{q, repository, db.now()})
-		return err
-	})
-	return all, db.interpretError("holdings of "+repository, err)
-}
-
-// UpdateRecords holds the write lock of the database while decide runs.
-func (db *DB) UpdateRecords(
-	ctx context.Context,
-	repository string,
-	decide func([]storage.GCRecord) (storage.GCChanges, error),
-) error {
-	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		return catalog.UpdateRecords(ctx, records{q, repository, db.now()}, decide)
-	})
-	return db.interpretError("settle "+repository, err)
-}
-
 // laterTime is the later of two times.
 func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {

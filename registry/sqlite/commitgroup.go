@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 
@@ -104,29 +103,6 @@ func (t *commitGroup) commit(ctx context.Context, all []*write) error {
 		}
 	}
 	return do(ctx, changes)
-}
-
-// synced makes changes durable in one transaction.
-func (db *DB) synced(ctx context.Context, changes []change) error {
-	defer db.steady.commits.Add(1)
-	return db.transaction(ctx, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
-}
-
-// unsynced makes changes in one transaction that does not wait for the disk. Every pushed blob
-// has several of them, and a power failure may undo them. A later commit makes them durable. It
-// holds the connection of the writer, so that changes of this process do not poll for the lock
-// of the database.
-func (db *DB) unsynced(ctx context.Context, changes []change) (err error) {
-	defer db.steady.commits.Add(1)
-	turn, err := db.writer.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, turn.Close()) }()
-	if len(changes) == 1 { // of one statement that writes, which needs no BEGIN and COMMIT
-		return changes[0](ctx, dbsqlc.New(db.hasty))
-	}
-	return inTransaction(ctx, db.hasty, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
 }
 
 func apply(ctx context.Context, q *dbsqlc.Queries, changes []change) error {

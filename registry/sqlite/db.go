@@ -2,18 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
-	sqlite3 "modernc.org/sqlite"
-
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -22,9 +13,7 @@ const (
 	// busyTimeout is how long a writer waits for the writers of other processes. Each of them
 	// holds the lock for one commit, a few milliseconds.
 	busyTimeout = 10 * time.Second
-	readers     = 32              // database/sql has no queue, so waiting for a connection takes long
-	idle        = 5 * time.Minute // after which a connection is closed, with its memory
-	pageSize    = 100             // rows that a sequence reads at a time
+	pageSize    = 100 // rows that a sequence reads at a time
 )
 
 // DB is an open database. Make one with [Open].
@@ -50,79 +39,6 @@ var (
 	_ storage.CatalogClock      = (*DB)(nil)
 )
 
-// Open opens the database file at path, creates it if necessary, and upgrades its schema.
-// Several processes may do so at the same time. Errors: CodeUnavailable if the file cannot be
-// opened or was written by a newer version.
-func Open(ctx context.Context, path string) (*DB, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
-	}
-	db := &DB{
-		path: path, absolute: absolute, steady: newSteady(), collecting: make(chan struct{}, 1),
-	}
-	db.writes = newCommitGroup(db.synced, db.unsynced)
-	if err := private(absolute); err != nil {
-		return nil, registry.Lastingf(registry.CodeUnavailable,
-			"open: database %s and its folder must exist and be writable by this user: %w", path, err)
-	}
-	db.writer, err = pool(absolute, 1, url.Values{
-		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
-	})
-	if err == nil {
-		db.hasty, err = pool(absolute, 1, url.Values{"_synchronous": {"NORMAL"}})
-	}
-	if err == nil {
-		db.reader, err = pool(absolute, readers, url.Values{"_query_only": {"1"}})
-	}
-	if err == nil {
-		db.steady.versions.pool, err = pool(absolute, 1, url.Values{"_query_only": {"1"}})
-	}
-	if err == nil {
-		err = db.migrate(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(db.interpretError("open", err), db.Close())
-	}
-	return db, nil
-}
-
-// private creates an empty file at path if there is none. Only its owner can read it, because
-// it has keys and the secrets of webhooks. Files that SQLite creates beside it get the same
-// mode. private creates it under a temporary name: closing a file would release the locks that
-// this process holds on it through another handle.
-func private(path string) error {
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-new-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // its final name stays
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-// Close closes the database. No method may be running.
-func (db *DB) Close() error {
-	var errs []error
-	if db.steady != nil {
-		errs = append(errs, db.steady.versions.Close())
-	}
-	for _, pool := range []*prepared{db.reader, db.hasty, db.writer} {
-		if pool != nil {
-			errs = append(errs, pool.Close())
-		}
-	}
-	return db.interpretError("close", errors.Join(errs...))
-}
-
 // now returns the time of the catalog.
 func (db *DB) now() time.Time {
 	if db.Now == nil {
@@ -134,30 +50,6 @@ func (db *DB) now() time.Time {
 // CatalogTime returns the time of this machine, to the microsecond.
 func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 	return db.now().UTC().Truncate(time.Microsecond), ctx.Err()
-}
-
-// ResetDerived deletes the data that is derived from the bytes of manifests: artifact types,
-// subjects and annotations, and so the referrers. Recording every manifest again restores it.
-func (db *DB) ResetDerived(ctx context.Context) error {
-	return db.interpretError("derived records", db.write().DerivedClear(ctx))
-}
-
-// pool returns a pool of at most n connections. It opens none of them yet.
-func pool(path string, n int, options url.Values) (*prepared, error) {
-	options.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
-	options.Set("_defensive", "1")
-	options.Set("_error_rc", "1")
-	// Use a URI, so that no character of the path is parsed as an option.
-	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: options.Encode()}
-	connector, err := sqlite3.NewConnector(uri.String())
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(n)
-	db.SetMaxIdleConns(n)
-	db.SetConnMaxIdleTime(idle)
-	return &prepared{DB: db}, nil
 }
 
 // read returns queries that only read, each on its own snapshot.
@@ -187,4 +79,27 @@ func inTransaction(ctx context.Context, pool *prepared, do func(*dbsqlc.Queries)
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
+}
+
+// synced makes changes durable in one transaction.
+func (db *DB) synced(ctx context.Context, changes []change) error {
+	defer db.steady.commits.Add(1)
+	return db.transaction(ctx, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
+}
+
+// unsynced makes changes in one transaction that does not wait for the disk. Every pushed blob
+// has several of them, and a power failure may undo them. A later commit makes them durable. It
+// holds the connection of the writer, so that changes of this process do not poll for the lock
+// of the database.
+func (db *DB) unsynced(ctx context.Context, changes []change) (err error) {
+	defer db.steady.commits.Add(1)
+	turn, err := db.writer.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, turn.Close()) }()
+	if len(changes) == 1 { // of one statement that writes, which needs no BEGIN and COMMIT
+		return changes[0](ctx, dbsqlc.New(db.hasty))
+	}
+	return inTransaction(ctx, db.hasty, func(q *dbsqlc.Queries) error { return apply(ctx, q, changes) })
 }

@@ -69,13 +69,6 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 	return known.Manifest, nil
 }
 
-// recorded is the record of a manifest, and whether it is marked.
-type recorded struct {
-	storage.Manifest
-	condemned bool
-	bytes     int // size of its annotations
-}
-
 func (db *DB) recorded(ctx context.Context, key dbsqlc.ManifestGetParams) (recorded, error) {
 	row, err := db.read().ManifestGet(ctx, key)
 	if err != nil {
@@ -142,4 +135,10 @@ func (db *DB) AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryMani
 	}, func(row dbsqlc.ManifestPageRow) (storage.RepositoryManifest, error) {
 		return catalog.ManifestRow(row).RepositoryManifest()
 	})
+}
+
+// ResetDerived deletes the data that is derived from the bytes of manifests: artifact types,
+// subjects and annotations, and so the referrers. Recording every manifest again restores it.
+func (db *DB) ResetDerived(ctx context.Context) error {
+	return db.interpretError("derived records", db.write().DerivedClear(ctx))
 }

@@ -82,3 +82,25 @@ func (r records) DeleteRecord(ctx context.Context, key storage.GCRecordKey) erro
 	return catalog.Found(r.q.BlobRemove(ctx,
 		dbsqlc.BlobRemoveParams{Repository: r.repository, Digest: string(key.Digest)}))
 }
+
+// Records returns what a repository holds.
+func (db *DB) Records(ctx context.Context, repository string) ([]storage.GCRecord, error) {
+	var all []storage.GCRecord
+	err := db.snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
+		all, err = catalog.Records(ctx, records{q, repository, db.now()})
+		return err
+	})
+	return all, db.interpretError("holdings of "+repository, err)
+}
+
+// UpdateRecords holds the write lock of the database while decide runs.
+func (db *DB) UpdateRecords(
+	ctx context.Context,
+	repository string,
+	decide func([]storage.GCRecord) (storage.GCChanges, error),
+) error {
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		return catalog.UpdateRecords(ctx, records{q, repository, db.now()}, decide)
+	})
+	return db.interpretError("settle "+repository, err)
+}

@@ -115,3 +115,16 @@ func isLarge(v any) bool {
 	}
 	return false
 }
+
+// recorded is the record of a manifest, and whether it is marked.
+type recorded struct {
+	storage.Manifest
+	condemned bool
+	bytes     int // size of its annotations
+}
+
+// document is the body of a row, or that there is no row.
+type document struct {
+	body  string
+	found bool
+}

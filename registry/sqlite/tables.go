@@ -101,12 +101,6 @@ type steadyDocuments struct{ documents }
 // of any length.
 const maxSteadyName = 255
 
-// document is the body of a row, or that there is no row.
-type document struct {
-	body  string
-	found bool
-}
-
 // GetDocument reads the body of a document, or recalls it.
 func (d steadyDocuments) GetDocument(ctx context.Context, kind, name string) (string, error) {
 	if len(name) > maxSteadyName {

@@ -8,6 +8,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+// maxProblems bounds what one document can make us say.
+const maxProblems = 50
+
 // MaxBytes and MaxLines bound a document that is read. The parser's time grows with
 // the square of some inputs: 64 KiB of blank lines in a block scalar take it two
 // minutes. Within these bounds the worst input that was found takes less than a second.
@@ -26,29 +29,6 @@ type Document struct {
 	lines    []string
 	root     *Node
 	problems []Problem
-}
-
-// Decode reads data, the bytes of the file that messages call name, into the
-// non-nil pointer into.
-//
-// Structs are read by their `yaml:"key"` tags ("key,required" if a key must be
-// there), with mappings, sequences, pointers, strings, booleans, numbers and types
-// that are an [Unmarshaler] inside. A string is never made of a number or boolean, so
-// that version 11.10 does not become 11.1. An empty value is a problem except for an
-// Unmarshaler, which decides.
-//
-// Errors: CodeInvalid around an [*Error], which lists every problem; the Document is
-// nil then. A syntax error is one problem.
-func Decode(name string, data []byte, into any) (*Document, error) {
-	d := &Document{name: name}
-	d.parse(data)
-	if d.root != nil {
-		d.root.Decode(into)
-	}
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-	return d, nil
 }
 
 // ReadFile reads a regular file of at most [MaxBytes]. Errors: those of [os.Open],
@@ -111,4 +91,10 @@ func (d *Document) Err() error {
 		return nil
 	}
 	return &registry.Error{Code: registry.CodeInvalid, Err: newError(d.name, d.lines, d.problems)}
+}
+
+func (d *Document) add(p Problem) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, p)
+	}
 }

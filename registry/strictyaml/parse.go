@@ -105,8 +105,25 @@ func body(file *ast.File) ast.Node {
 	return nil
 }
 
-func (d *Document) add(p Problem) {
-	if len(d.problems) < maxProblems {
-		d.problems = append(d.problems, p)
+// Decode reads data, the bytes of the file that messages call name, into the
+// non-nil pointer into.
+//
+// Structs are read by their `yaml:"key"` tags ("key,required" if a key must be
+// there), with mappings, sequences, pointers, strings, booleans, numbers and types
+// that are an [Unmarshaler] inside. A string is never made of a number or boolean, so
+// that version 11.10 does not become 11.1. An empty value is a problem except for an
+// Unmarshaler, which decides.
+//
+// Errors: CodeInvalid around an [*Error], which lists every problem; the Document is
+// nil then. A syntax error is one problem.
+func Decode(name string, data []byte, into any) (*Document, error) {
+	d := &Document{name: name}
+	d.parse(data)
+	if d.root != nil {
+		d.root.Decode(into)
 	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return d, nil
 }

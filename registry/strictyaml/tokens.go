@@ -6,9 +6,6 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxProblems bounds what one document can make us say.
-const maxProblems = 50
-
 // refused names the parts of YAML that are not read.
 var refused = map[token.Type]string{
 	token.AnchorType:    "anchors are not read: write the value at each place",

@@ -19,11 +19,6 @@ func newDisk() *disk {
 	}
 }
 
-// Disk sets what measures the disk of the content. Without it there are no such metrics.
-func (t *Telemetry) Disk(measure func() (free, reserved int64, err error)) {
-	t.disk.measure.Store(&measure)
-}
-
 // Describe sends the descriptions of both metrics.
 func (d *disk) Describe(to chan<- *prometheus.Desc) {
 	to <- d.free

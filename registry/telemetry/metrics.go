@@ -125,3 +125,8 @@ func (t *Telemetry) gauge(name, help string) prometheus.Gauge {
 	t.registry.MustRegister(g)
 	return g
 }
+
+// Disk sets what measures the disk of the content. Without it there are no such metrics.
+func (t *Telemetry) Disk(measure func() (free, reserved int64, err error)) {
+	t.disk.measure.Store(&measure)
+}

@@ -1,16 +1,6 @@
 package telemetry
 
-import (
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
-
-// scrubs are the metrics of the scrubber.
-type scrubs struct {
-	passes, checked, bytes *prometheus.CounterVec
-	damaged, last          *prometheus.GaugeVec
-}
+import "time"
 
 // Scrubbed records that a pass of the scrubber ended.
 func (t *Telemetry) Scrubbed(err error) {

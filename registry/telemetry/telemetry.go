@@ -2,13 +2,10 @@ package telemetry
 
 import (
 	"net/http"
-	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Telemetry has the metrics and the tracer of one service. Create one with [New]. It is safe
@@ -51,26 +48,13 @@ type collections struct {
 	skipped               prometheus.Gauge
 }
 
-// New creates the metrics of a program with the given version. A nil provider disables traces.
-func New(version string, provider trace.TracerProvider) *Telemetry {
-	traces := provider != nil
-	if !traces {
-		provider = noop.NewTracerProvider()
-	}
-	t := &Telemetry{registry: prometheus.NewRegistry(), traces: traces, disk: newDisk(), tracer: provider.Tracer("mlpromote.dev/mlpromote/registry")}
-	t.define()
-	t.startAtZero()
-	t.registry.MustRegister(
-		t.disk,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mlpromote_build_info", Help: "Always 1; the version is a label.",
-			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
-		}, func() float64 { return 1 }))
-	return t
-}
-
 // Handler serves the metrics to Prometheus.
 func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Registry: t.registry})
+}
+
+// scrubs are the metrics of the scrubber.
+type scrubs struct {
+	passes, checked, bytes *prometheus.CounterVec
+	damaged, last          *prometheus.GaugeVec
 }

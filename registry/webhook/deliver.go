@@ -31,31 +31,6 @@ const (
 // errGone means that the receiver unsubscribed.
 var errGone = errors.New("it answered 410 Gone")
 
-// turn delivers to one webhook what it has not received yet.
-func (d *Deliverer) turn(ctx context.Context, hook registry.Named[storage.Webhook]) error {
-	state, err := d.Deliveries.Get(ctx, hook.Name)
-	if registry.HasCode(err, registry.CodeNotFound) {
-		state, err = storage.Delivery{Delivered: hook.Document.After}, nil
-	}
-	if err != nil {
-		return err
-	}
-	if !state.Active(hook.Document) {
-		return nil
-	}
-	if !state.Suspended.IsZero() { // it was resumed
-		state = storage.Delivery{Delivered: state.Delivered, Damage: state.Damage}
-	}
-	if wait := state.NextAttempt.Sub(d.now()); 0 < wait && wait <= longestWait { // a longer wait means that the clock was set back
-		return nil
-	}
-	state, arrived, err := d.catchUp(ctx, hook, state)
-	if err != nil || !arrived {
-		return err
-	}
-	return d.tellDamage(ctx, hook, state)
-}
-
 // catchUp delivers events in order until all are delivered, a delivery fails, or the turn is
 // over. It records deliveries even while the service stops. It also records events that the
 // webhook does not want, so that they are not read again. It returns the new state, and whether

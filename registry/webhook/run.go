@@ -2,54 +2,13 @@ package webhook
 
 import (
 	"context"
-	"crypto/rand"
-	"iter"
-	"log/slog"
-	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-// Config has the dependencies and options of a Deliverer. The first five are required.
-type Config struct {
-	Webhooks   storage.Webhooks
-	Deliveries storage.Deliveries
-	Leases     storage.Leases
-	Clock      storage.CatalogClock // the clock of Leases
-	History    func(ctx context.Context, q history.HistoryQuery) iter.Seq2[history.Event, error]
-
-	// Damages lists damaged content, and webhooks are notified about it too. It may be nil.
-	Damages storage.Damages
-
-	// URL is where people reach the pages of the service, to which deliveries link. Empty: they have no links.
-	URL string
-	// PrivateUnsafe also allows addresses of this machine and of private networks, and http. A
-	// caller who may register a webhook can then reach services that only this machine should
-	// reach.
-	PrivateUnsafe bool
-	// Holder names this process in the lease. It must differ from every other replica's.
-	// If it is the same after a crash, the process continues without waiting for its old lease.
-	// Empty means a random name.
-	Holder   string
-	Interval time.Duration // between checks for new events; 0 means a second
-	Logger   *slog.Logger  // nil discards
-}
-
-// Deliverer delivers events to webhooks. Of several with one database, only the holder of the
-// lease delivers.
-type Deliverer struct {
-	Config
-	client *http.Client
-	until  time.Time        // of the lease; zero: another has it
-	read   time.Time        // the clock of the catalog
-	readAt time.Time        // the local clock at the same moment
-	damage []storage.Damage // known when the round began
-}
 
 // leaseName and leaseTime belong to the lease that selects one of several replicas. A turn is
 // shorter than leaseTime.
@@ -60,23 +19,6 @@ const (
 
 // atOnce is how many webhooks are served at the same time.
 const atOnce = 8
-
-// New checks a configuration. Errors: CodeInvalid.
-func New(c Config) (*Deliverer, error) {
-	if c.Webhooks == nil || c.Deliveries == nil || c.Leases == nil || c.Clock == nil || c.History == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "webhook: webhooks, deliveries, leases, clock and history are all required")
-	}
-	if c.Interval <= 0 {
-		c.Interval = time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Holder == "" {
-		c.Holder = rand.Text()
-	}
-	return &Deliverer{Config: c, client: newClient(c.PrivateUnsafe)}, nil
-}
 
 // Run delivers until ctx ends. It logs errors of the database and continues.
 func (d *Deliverer) Run(ctx context.Context) {
@@ -159,9 +101,6 @@ func (d *Deliverer) readClock(ctx context.Context) error {
 	return err
 }
 
-// now returns the time of the catalog.
-func (d *Deliverer) now() time.Time { return d.read.Add(time.Since(d.readAt)) }
-
 // lead takes the lease, or renews it after half of leaseTime.
 func (d *Deliverer) lead(ctx context.Context) (bool, error) {
 	now := d.now()
@@ -174,4 +113,29 @@ func (d *Deliverer) lead(ctx context.Context) (bool, error) {
 		d.until = now.Add(leaseTime)
 	}
 	return mine, err
+}
+
+// turn delivers to one webhook what it has not received yet.
+func (d *Deliverer) turn(ctx context.Context, hook registry.Named[storage.Webhook]) error {
+	state, err := d.Deliveries.Get(ctx, hook.Name)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		state, err = storage.Delivery{Delivered: hook.Document.After}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if !state.Active(hook.Document) {
+		return nil
+	}
+	if !state.Suspended.IsZero() { // it was resumed
+		state = storage.Delivery{Delivered: state.Delivered, Damage: state.Damage}
+	}
+	if wait := state.NextAttempt.Sub(d.now()); 0 < wait && wait <= longestWait { // a longer wait means that the clock was set back
+		return nil
+	}
+	state, arrived, err := d.catchUp(ctx, hook, state)
+	if err != nil || !arrived {
+		return err
+	}
+	return d.tellDamage(ctx, hook, state)
 }

@@ -1,7 +1,5 @@
 package ui
 
-import "fmt"
-
 // A word begins a line for people, behind the name of the program. On a terminal it is painted,
 // and nothing else is: texts from elsewhere are escaped wherever they stand.
 type word string
@@ -32,17 +30,4 @@ const uncolored = "\x1b[0m"
 // NO_COLOR does not forbid them. An empty NO_COLOR counts as unset: see https://no-color.org.
 func wantsColors(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
-}
-
-// paints reports whether this run paints words. With --output json it does not, since a program
-// may then read stderr too.
-func (u *UI) paints() bool { return u.colors && !u.JSON }
-
-// say writes a line for people that begins with a word.
-func (u *UI) say(begin word, text string) {
-	if to, ok := u.Stderr.(*printer); ok && u.paints() {
-		_ = to.painted(u.Program+": ", begin, " "+text+"\n") // where stderr is gone, nothing can be said
-		return
-	}
-	fmt.Fprintln(u.Stderr, u.Program+": "+string(begin)+" "+text)
 }

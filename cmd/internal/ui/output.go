@@ -112,3 +112,25 @@ func AsksForJSON(args []string) bool {
 	}
 	return false
 }
+
+// Result is the answer: text, whose lines are ours, or value as JSON. With JSON it is
+// written when the verb ends, together with the error that it may end with.
+func (u *UI) Result(text string, value any) error {
+	u.Close()
+	if u.JSON {
+		u.document = value
+		return nil
+	}
+	_, err := io.WriteString(u.Stdout, strings.TrimRight(text, "\n")+"\n")
+	return err
+}
+
+// Line is one of many answers, which are written as they come: with JSON, each on a line.
+func (u *UI) Line(text string, value any) error {
+	u.Close()
+	if u.Streams = true; u.JSON {
+		return u.write(value, "")
+	}
+	_, err := io.WriteString(u.Stdout, strings.TrimRight(text, "\n")+"\n")
+	return err
+}

@@ -1,12 +1,14 @@
 package ui
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // Table lines up rows of cells, each of which becomes plain.
@@ -54,4 +56,24 @@ func Dash(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// messages splits joined errors, so that each stands for itself.
+func messages(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []string
+		for _, e := range joined.Unwrap() {
+			out = append(out, messages(e)...)
+		}
+		return out
+	}
+	// What only adds a hint says no more than what it wraps, which can be joined errors.
+	if inner := errors.Unwrap(err); inner != nil && inner.Error() == err.Error() {
+		return messages(inner)
+	}
+	var document *strictyaml.Error
+	if errors.As(err, &document) && document.Error() == err.Error() {
+		return []string{document.Error()} // its lines are ours, and each quotes one of the document
+	}
+	return []string{errorText(err.Error())}
 }

@@ -13,20 +13,14 @@
 package ui
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"golang.org/x/term"
-
-	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // UI is where one run of the program prints.
@@ -61,81 +55,4 @@ func New(program string, stdout, stderr *os.File, getenv func(string) string) *U
 // NewPlain writes without colors, and a line for each step that ended.
 func NewPlain(program string, stdout, stderr io.Writer) *UI {
 	return &UI{Program: program, Stdout: &printer{to: stdout}, Stderr: &printer{to: stderr}, bare: stderr}
-}
-
-// Result is the answer: text, whose lines are ours, or value as JSON. With JSON it is
-// written when the verb ends, together with the error that it may end with.
-func (u *UI) Result(text string, value any) error {
-	u.Close()
-	if u.JSON {
-		u.document = value
-		return nil
-	}
-	_, err := io.WriteString(u.Stdout, strings.TrimRight(text, "\n")+"\n")
-	return err
-}
-
-// Line is one of many answers, which are written as they come: with JSON, each on a line.
-func (u *UI) Line(text string, value any) error {
-	u.Close()
-	if u.Streams = true; u.JSON {
-		return u.write(value, "")
-	}
-	_, err := io.WriteString(u.Stdout, strings.TrimRight(text, "\n")+"\n")
-	return err
-}
-
-// Note says something to people.
-func (u *UI) Note(format string, args ...any) {
-	u.Close()
-	text := fmt.Sprintf(format, plainArguments(args)...)
-	if u.log != nil {
-		u.logNote(text)
-		return
-	}
-	if ours := string(wordWarning) + " "; strings.HasPrefix(format, ours) {
-		u.say(wordWarning, strings.TrimPrefix(text, ours))
-		return
-	}
-	fmt.Fprintln(u.Stderr, u.Program+": "+text)
-}
-
-// Warn tells people to look at something, although the verb goes on.
-func (u *UI) Warn(text string) { u.Note("warning: %s", text) }
-
-// Fail writes an error and what to do about it.
-func (u *UI) Fail(err error) {
-	if err == nil {
-		return
-	}
-	if u.log != nil {
-		u.logFailure(err)
-		return
-	}
-	for _, line := range messages(err) {
-		u.say(wordError, line)
-	}
-	for _, hint := range registry.Hints(err) {
-		u.say(wordHint, errorText(hint))
-	}
-}
-
-// messages splits joined errors, so that each stands for itself.
-func messages(err error) []string {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []string
-		for _, e := range joined.Unwrap() {
-			out = append(out, messages(e)...)
-		}
-		return out
-	}
-	// What only adds a hint says no more than what it wraps, which can be joined errors.
-	if inner := errors.Unwrap(err); inner != nil && inner.Error() == err.Error() {
-		return messages(inner)
-	}
-	var document *strictyaml.Error
-	if errors.As(err, &document) && document.Error() == err.Error() {
-		return []string{document.Error()} // its lines are ours, and each quotes one of the document
-	}
-	return []string{errorText(err.Error())}
 }

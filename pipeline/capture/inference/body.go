@@ -93,17 +93,6 @@ func tooLarge(limit int64) error {
 	return registry.Errorf(registry.CodeInvalid, "the body has more than %d bytes", limit)
 }
 
-// entry is one tensor as it stands in the JSON of a body.
-type entry struct {
-	Name       string          `json:"name"`
-	Datatype   string          `json:"datatype"`
-	Shape      json.RawMessage `json:"shape"`
-	Data       json.RawMessage `json:"data"`
-	Parameters struct {
-		BinarySize *int64 `json:"binary_data_size"`
-	} `json:"parameters"`
-}
-
 // readEntries reads one list of the JSON document, entry after entry, so that a list of a million empty
 // ones costs nothing.
 func readEntries(text []byte, side Side) ([]entry, error) {

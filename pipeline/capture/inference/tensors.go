@@ -142,3 +142,14 @@ func wrongCount(info tensor.Info, have int64) error {
 	}
 	return registry.Errorf(registry.CodeInvalid, "data has %d elements: shape %v takes %d", have, info.Shape, want)
 }
+
+// entry is one tensor as it stands in the JSON of a body.
+type entry struct {
+	Name       string          `json:"name"`
+	Datatype   string          `json:"datatype"`
+	Shape      json.RawMessage `json:"shape"`
+	Data       json.RawMessage `json:"data"`
+	Parameters struct {
+		BinarySize *int64 `json:"binary_data_size"`
+	} `json:"parameters"`
+}

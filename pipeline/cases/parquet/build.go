@@ -113,17 +113,6 @@ func (b *builder) close(depth int) error {
 	return nil
 }
 
-// cut returns the values before at, and after those from there on, for which at becomes 0.
-func (v values) cut(at *int) values {
-	return values{v.ints[:min(*at, len(v.ints))], v.floats[:min(*at, len(v.floats))], v.texts[:min(*at, len(v.texts))]}
-}
-
-func (v values) after(at *int) values {
-	n := *at
-	*at = 0
-	return values{v.ints[min(n, len(v.ints)):], v.floats[min(n, len(v.floats)):], v.texts[min(n, len(v.texts)):]}
-}
-
 func (b *builder) append(v values) error {
 	for _, text := range v.texts {
 		if err := b.space.take(int64(len(text))); err != nil {

@@ -7,40 +7,17 @@ import (
 	"math"
 )
 
-// values are those of a page or a dictionary, of one kind.
-type values struct {
-	ints   []int64
-	floats []float64
-	texts  []string
-}
-
-// size is what a value takes in memory, in bytes; of a text without its own.
-func (k Kind) size() int64 {
-	if k == Text {
-		return 16
-	}
-	return 8
-}
-
-// readDictionary reads the dictionary of a chunk.
-func (b *builder) readDictionary(h pageHeader, codec int64, data []byte, d *decompressor) error {
-	if b.dictionary != nil {
-		return errors.New("it has two dictionaries")
-	}
-	if h.values < 0 || h.encoding != encodingPlain && h.encoding != encodingPlainDictionary {
-		return errors.New("its dictionary is broken")
-	}
-	page, err := d.page(codec, data, h.size)
-	if err != nil {
-		return err
-	}
-	if h.values > int64(len(page))/4 || b.leaf.physical == physicalBoolean {
-		return errors.New("its dictionary is longer than its page")
-	}
-	v, err := b.plain(page, int(h.values))
-	b.dictionary = &v
-	return err
-}
+// Encodings.
+const (
+	encodingPlain           = 0
+	encodingPlainDictionary = 2
+	encodingRLE             = 3
+	encodingDelta           = 5
+	encodingDeltaLength     = 6
+	encodingDeltaBytes      = 7
+	encodingDictionary      = 8
+	encodingSplit           = 9
+)
 
 // decode decodes n values of a page.
 func (b *builder) decode(encoding int64, data []byte, n int) (values, error) {
@@ -268,4 +245,16 @@ func picked[T any](from, into []T, indexes []uint32, has bool) ([]T, error) {
 		into = append(into, from[i])
 	}
 	return into, nil
+}
+
+// prefixed cuts off levels, before which 4 bytes say their length.
+func prefixed(encoding int64, data []byte) (levels, rest []byte, err error) {
+	if encoding != encodingRLE {
+		return nil, nil, fmt.Errorf("the encoding %d of its levels is not read", encoding)
+	}
+	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+		return nil, nil, errShort
+	}
+	end := 4 + int(binary.LittleEndian.Uint32(data))
+	return data[4:end], data[end:], nil
 }

@@ -7,6 +7,36 @@ import (
 	"io"
 )
 
+// Physical types.
+const (
+	physicalBoolean = iota
+	physicalInt32
+	physicalInt64
+	physicalInt96
+	physicalFloat
+	physicalDouble
+	physicalBytes
+	physicalFixed
+)
+
+// Repetitions.
+const (
+	required = iota
+	optional
+	repeated
+)
+
+// Converted types, which older writers give in place of logical ones.
+const (
+	convertedUTF8   = 0
+	convertedList   = 3
+	convertedEnum   = 4
+	convertedUint8  = 11
+	convertedUint64 = 14
+	convertedInt64  = 18
+	convertedJSON   = 19
+)
+
 // footer is what is read of the structure FileMetaData.
 type footer struct {
 	schema []element

@@ -1,5 +1,7 @@
 package parquet
 
+import "errors"
+
 // Limits bound the amount that is read from a file. The zero value stands for [DefaultLimits].
 type Limits struct {
 	Footer  int64 // bytes of the footer
@@ -29,3 +31,16 @@ const (
 	maxPage    = 256 << 20
 	maxName    = 1 << 10 // bytes of the name of a column
 )
+
+// budget is how many bytes may still be taken.
+type budget int64
+
+var errSpace = errors.New("its values take more memory than a table may: use .npz, or fewer rows")
+
+func (b *budget) take(n int64) error {
+	if n < 0 || n > int64(*b) {
+		return errSpace
+	}
+	*b -= budget(n)
+	return nil
+}

@@ -1,9 +1,9 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 )
 
@@ -12,18 +12,6 @@ const (
 	pageData       = 0
 	pageDictionary = 2
 	pageDataV2     = 3
-)
-
-// Encodings.
-const (
-	encodingPlain           = 0
-	encodingPlainDictionary = 2
-	encodingRLE             = 3
-	encodingDelta           = 5
-	encodingDeltaLength     = 6
-	encodingDeltaBytes      = 7
-	encodingDictionary      = 8
-	encodingSplit           = 9
 )
 
 // pageHeader is PageHeader with the header of its type.
@@ -185,18 +173,6 @@ func (b *builder) parts(h pageHeader, codec int64, data []byte, d *decompressor)
 	return repetitions, definitions, values, err
 }
 
-// prefixed cuts off levels, before which 4 bytes say their length.
-func prefixed(encoding int64, data []byte) (levels, rest []byte, err error) {
-	if encoding != encodingRLE {
-		return nil, nil, fmt.Errorf("the encoding %d of its levels is not read", encoding)
-	}
-	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
-		return nil, nil, errShort
-	}
-	end := 4 + int(binary.LittleEndian.Uint32(data))
-	return data[4:end], data[end:], nil
-}
-
 // levels decodes n levels from 0 to most; nothing is stored if that is 0.
 func levels(into []uint8, data []byte, most, n int) ([]uint8, error) {
 	if most == 0 {
@@ -212,4 +188,32 @@ func levels(into []uint8, data []byte, most, n int) ([]uint8, error) {
 		}
 	}
 	return into, nil
+}
+
+// source is what the pages of a column are read from.
+type source struct {
+	file  io.ReaderAt
+	size  int64
+	codec *decompressor
+	space *budget
+}
+
+// readDictionary reads the dictionary of a chunk.
+func (b *builder) readDictionary(h pageHeader, codec int64, data []byte, d *decompressor) error {
+	if b.dictionary != nil {
+		return errors.New("it has two dictionaries")
+	}
+	if h.values < 0 || h.encoding != encodingPlain && h.encoding != encodingPlainDictionary {
+		return errors.New("its dictionary is broken")
+	}
+	page, err := d.page(codec, data, h.size)
+	if err != nil {
+		return err
+	}
+	if h.values > int64(len(page))/4 || b.leaf.physical == physicalBoolean {
+		return errors.New("its dictionary is longer than its page")
+	}
+	v, err := b.plain(page, int(h.values))
+	b.dictionary = &v
+	return err
 }

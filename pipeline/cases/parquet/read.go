@@ -1,33 +1,10 @@
 package parquet
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 )
-
-// Kind is the kind of a column's values.
-type Kind int
-
-// The kinds of columns.
-const (
-	Boolean Kind = iota + 1 // Ints of 0 and 1
-	Integer                 // Ints
-	Single                  // Floats of 32 bits
-	Double                  // Floats
-	Text                    // Texts
-)
-
-// Column is a column of a table. Either Ints, Floats or Texts has the values, row after row.
-type Column struct {
-	Name   string
-	Kind   Kind
-	Shape  []int64 // of one row: nil for one value, [3] for lists of 3, [2 3] for 2 lists of 3
-	Ints   []int64
-	Floats []float64 // NaN if a number is missing
-	Texts  []string
-}
 
 // Table is the content of a file.
 type Table struct {
@@ -115,14 +92,6 @@ func (t *Table) read(r io.ReaderAt, size int64, limits Limits, want func(name st
 	return nil
 }
 
-// source is what the pages of a column are read from.
-type source struct {
-	file  io.ReaderAt
-	size  int64
-	codec *decompressor
-	space *budget
-}
-
 // read reads the chunks of a column.
 func (f footer) read(c top, s source) (Column, error) {
 	b := newBuilder(c.leaf, s.space)
@@ -135,17 +104,4 @@ func (f footer) read(c top, s source) (Column, error) {
 		return Column{}, fmt.Errorf("it has %d rows, and the file declares %d", b.rows, f.rows)
 	}
 	return b.column(c.name)
-}
-
-// budget is how many bytes may still be taken.
-type budget int64
-
-var errSpace = errors.New("its values take more memory than a table may: use .npz, or fewer rows")
-
-func (b *budget) take(n int64) error {
-	if n < 0 || n > int64(*b) {
-		return errSpace
-	}
-	*b -= budget(n)
-	return nil
 }

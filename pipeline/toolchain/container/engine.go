@@ -70,10 +70,3 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	}
 	return string(out), nil
 }
-
-// Query runs a command of the image in the image's own environment and returns its output.
-// Errors: CodeUnavailable.
-func (i Image) Query(ctx context.Context, command string, args ...string) (string, error) {
-	all := append(i.arguments(nil, nil), "--entrypoint", command, i.Digest.Encoded())
-	return output(ctx, i.program, append(all, args...)...)
-}

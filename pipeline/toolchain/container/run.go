@@ -106,3 +106,10 @@ func enforced(l sandbox.Limits) toolchain.Enforced {
 		MemoryBytes: l.MemoryBytes, FileBytes: l.FileBytes, Processes: l.Processes, OpenFiles: l.OpenFiles,
 	}
 }
+
+// Query runs a command of the image in the image's own environment and returns its output.
+// Errors: CodeUnavailable.
+func (i Image) Query(ctx context.Context, command string, args ...string) (string, error) {
+	all := append(i.arguments(nil, nil), "--entrypoint", command, i.Digest.Encoded())
+	return output(ctx, i.program, append(all, args...)...)
+}

@@ -13,26 +13,11 @@ import (
 	"github.com/google/uuid"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // maxResponseBytes bounds the response; a timing takes about ten bytes of it.
 const maxResponseBytes = 64 << 20
-
-// Runner runs a program somewhere else, such as in a container. It follows the contract of
-// sandbox.Run.
-type Runner func(context.Context, sandbox.Job) (sandbox.End, error)
-
-// Program is what to start.
-type Program struct {
-	Name    string   // name in messages: "onnxruntime"
-	Path    string   // of the executable
-	Args    []string // its arguments; the first is its own name
-	Library string   // for Request.Library
-	Run     Runner   // nil for sandbox.Run
-	Reads   []string // files and folders that it consists of, without system software
-}
 
 // Do does a job in a process of its own, as Do of [toolchain.Driver] describes.
 func Do(ctx context.Context, program Program, budget Budget,

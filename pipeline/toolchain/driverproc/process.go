@@ -104,3 +104,17 @@ func ending(end sandbox.End, log string) string {
 	}
 	return fmt.Sprintf("exit status %d", end.Exit)
 }
+
+// Program is what to start.
+type Program struct {
+	Name    string   // name in messages: "onnxruntime"
+	Path    string   // of the executable
+	Args    []string // its arguments; the first is its own name
+	Library string   // for Request.Library
+	Run     Runner   // nil for sandbox.Run
+	Reads   []string // files and folders that it consists of, without system software
+}
+
+// Runner runs a program somewhere else, such as in a container. It follows the contract of
+// sandbox.Run.
+type Runner func(context.Context, sandbox.Job) (sandbox.End, error)

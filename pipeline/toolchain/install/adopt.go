@@ -282,3 +282,9 @@ func (s surveyed) locked(source drivers.Source, path string) (Record, error) {
 	r.Library, err = filepath.Rel(r.Dir, library)
 	return r, err
 }
+
+// plainVersion is a version without what its builder added: 2.11.0 of 2.11.0+cu130.
+func plainVersion(version string) string {
+	plain, _, _ := strings.Cut(version, "+")
+	return plain
+}

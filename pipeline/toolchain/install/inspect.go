@@ -2,6 +2,7 @@ package install
 
 import (
 	"encoding/json"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -88,4 +89,20 @@ func writeRecord(dir string, r *Record) error {
 		return registry.Errorf(registry.CodeInternal, "record of %s: %w", r.Name, err)
 	}
 	return atomicfile.Write(filepath.Join(dir, installed.RecordFile), append(text, '\n'), 0o600)
+}
+
+// treeSize returns the size of the files below dir in bytes.
+func treeSize(dir string) (int64, error) {
+	var total int64
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -196,4 +197,34 @@ func settings(environ []string) []string {
 		}
 	}
 	return kept
+}
+
+// fillPython creates the environment and writes the record.
+func fillPython(ctx context.Context, source drivers.Source,
+	python interpreter, r Record, progress func(Progress)) (Record, error) {
+	r.Python = python.version
+	progress(Progress{Stage: "making an environment with Python " + python.version})
+	if err := python.venv(ctx, filepath.Join(r.Dir, installed.VenvDir)); err != nil {
+		return Record{}, err
+	}
+	lockPath := filepath.Join(r.Dir, "requirements.lock")
+	if err := os.WriteFile(lockPath, source.Lock, 0o666); err != nil {
+		return Record{}, err
+	}
+	progress(Progress{Stage: "installing the packages of " + source.Name})
+	temp := filepath.Join(r.Dir, "tmp")
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		return Record{}, err
+	}
+	if err := pipInstall(ctx, source.Name, r.Interpreter(), lockPath, temp, progress); err != nil {
+		return Record{}, err
+	}
+	if err := os.RemoveAll(temp); err != nil {
+		return Record{}, err
+	}
+	if err := inspect(&r, source); err != nil {
+		return Record{}, err
+	}
+	err := write(&r)
+	return r, err
 }

@@ -3,7 +3,6 @@ package install
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,22 +103,6 @@ func found(r Record, source drivers.Source) (Found, error) {
 	var err error
 	f.Size, err = treeSize(r.Dir)
 	return f, err
-}
-
-// treeSize returns the size of the files below dir in bytes.
-func treeSize(dir string) (int64, error) {
-	var total int64
-	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil {
-			total += info.Size()
-		}
-		return err
-	})
-	return total, err
 }
 
 // missing lists the requirements of the toolchain that the machine does not meet.

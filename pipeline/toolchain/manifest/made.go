@@ -13,7 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/elfdeps"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -116,13 +115,6 @@ func (t *made) show(folder string, private []string) error {
 
 // maxShown bounds the files and folders beside an executable.
 const maxShown = 200_000
-
-// system reports whether a path belongs to system software, which every driver can see.
-func system(path string) bool {
-	return slices.ContainsFunc(sandbox.SystemFolders(), func(folder string) bool {
-		return path == folder || strings.HasPrefix(path, folder+"/")
-	})
-}
 
 // visible reports whether the tool can see a file.
 func (t *made) visible(path string) bool {

@@ -212,3 +212,10 @@ func fieldNames() []string {
 	slices.Sort(names)
 	return names
 }
+
+// system reports whether a path belongs to system software, which every driver can see.
+func system(path string) bool {
+	return slices.ContainsFunc(sandbox.SystemFolders(), func(folder string) bool {
+		return path == folder || strings.HasPrefix(path, folder+"/")
+	})
+}

@@ -10,27 +10,6 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// blockBytes is how much of the inputs of a shard is read at once: rows of a few bytes are not
-// worth a system call each.
-const blockBytes = 1 << 20
-
-// shard is one open file of cases.
-type shard struct {
-	name    string
-	file    *tensor.File
-	first   int   // number of its first case in the set
-	count   int64 // cases
-	columns map[string]*column
-}
-
-// column is the cases of one input, of which a block is in memory.
-type column struct {
-	info       tensor.Info
-	stride     int64 // bytes of a case
-	block      []byte
-	begin, end int64 // the cases of the block
-}
-
 // openCases opens the shards in the order of their names. After an error the process ends, so
 // the shards are not closed.
 func openCases(files []driverproc.RequestInput, e *engine) ([]*shard, error) {
@@ -115,55 +94,13 @@ func (v value) fit(stacked []int64) bool {
 	return true
 }
 
-// column is that of an input of an engine that the shard was checked against.
-func (s *shard) column(input string) *column {
-	c, ok := s.columns[input]
-	if !ok {
-		info, _ := s.file.Info(input)
-		c = &column{info: info, stride: size(info) / s.count}
-		s.columns[input] = c
-	}
-	return c
-}
-
-// size is the bytes of a tensor of a file that was opened, so that it is valid.
-func size(i tensor.Info) int64 {
-	n, _ := i.Bytes()
-	return n
-}
-
-// row returns the shape of a case for an input of that rank, and whether it keeps its case
-// dimension as a batch of one.
-func (c *column) row(rank int) (shape []int64, batched bool) {
-	if len(c.info.Shape) == rank {
-		return append([]int64{1}, c.info.Shape[1:]...), true
-	}
-	return slices.Clone(c.info.Shape[1:]), false
-}
-
-// read copies a case of an input to where an engine reads it.
-func (s *shard) read(input string, i int64, to []byte) error {
-	c := s.column(input)
-	most := int64(blockBytes / len(s.columns))
-	if c.stride*4 > most { // it is worth a system call
-		_, err := s.file.RowsInto(to[:0], input, i, i+1)
-		return s.unread(err)
-	}
-	if i < c.begin || i >= c.end {
-		end := min(i+most/max(c.stride, 1), s.count)
-		rows, err := s.file.RowsInto(c.block, input, i, end)
-		if err != nil {
-			return s.unread(err)
+// inputs returns the inputs of a role, in the order of the request.
+func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
+	var found []driverproc.RequestInput
+	for _, in := range r.Inputs {
+		if in.Role == role {
+			found = append(found, in)
 		}
-		c.block, c.begin, c.end = rows.Data, i, end
 	}
-	copy(to, c.block[(i-c.begin)*c.stride:(i-c.begin+1)*c.stride])
-	return nil
-}
-
-func (s *shard) unread(err error) error {
-	if err == nil {
-		return nil
-	}
-	return driverproc.Errorf(driverproc.BadInput, "cases %s: %v", s.name, err)
+	return found
 }

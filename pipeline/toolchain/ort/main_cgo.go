@@ -101,17 +101,6 @@ func compileLevel(options map[string]any) (string, error) {
 	return "", driverproc.Errorf(driverproc.BadInput, "option level is %q: want basic or extended", level)
 }
 
-// inputs returns the inputs of a role, in the order of the request.
-func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
-	var found []driverproc.RequestInput
-	for _, in := range r.Inputs {
-		if in.Role == role {
-			found = append(found, in)
-		}
-	}
-	return found
-}
-
 // operators returns the operator libraries that the models of a job need.
 func operators(r driverproc.Request) []string {
 	var paths []string

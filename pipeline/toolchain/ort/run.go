@@ -220,3 +220,38 @@ func peakRSS() int64 {
 	}
 	return kib << 10
 }
+
+// askShares finds out which execution providers run the engines that declare some, with the
+// first case.
+func (g *runner) askShares() error {
+	if !g.options.Shares {
+		return nil
+	}
+	for n, e := range g.engines {
+		if len(e.settings.providers) == 0 {
+			continue
+		}
+		var err error
+		if g.results[n].Providers, err = e.shares(g.shards[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askProfiles finds out where the time of the engines goes, with the first case.
+func (g *runner) askProfiles() error {
+	if g.options.Profile == 0 {
+		return nil
+	}
+	for n, e := range g.engines {
+		path, err := e.profile(g.shards[0], 1+g.options.Profile)
+		if err != nil {
+			return err
+		}
+		if g.results[n].Profile, err = readTimes(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

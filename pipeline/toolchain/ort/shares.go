@@ -19,41 +19,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-// askShares finds out which execution providers run the engines that declare some, with the
-// first case.
-func (g *runner) askShares() error {
-	if !g.options.Shares {
-		return nil
-	}
-	for n, e := range g.engines {
-		if len(e.settings.providers) == 0 {
-			continue
-		}
-		var err error
-		if g.results[n].Providers, err = e.shares(g.shards[0]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// askProfiles finds out where the time of the engines goes, with the first case.
-func (g *runner) askProfiles() error {
-	if g.options.Profile == 0 {
-		return nil
-	}
-	for n, e := range g.engines {
-		path, err := e.profile(g.shards[0], 1+g.options.Profile)
-		if err != nil {
-			return err
-		}
-		if g.results[n].Profile, err = readTimes(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // shares runs the first case of a shard in a separate session with profiling, and reads the profile.
 func (e *engine) shares(s *shard) ([]evidence.ProviderShare, error) {
 	path, err := e.profile(s, 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -133,4 +134,26 @@ func discard(files []toolchain.OutputFile) error {
 		errs = append(errs, os.Remove(f.Path))
 	}
 	return errors.Join(errs...)
+}
+
+// Load fetches the files of a step, as [toolchain.Steps] describes. An ignored entry gives
+// CodeNotFound, like a missing one.
+func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (toolchain.Outcome, error) {
+	missing := registry.Errorf(registry.CodeNotFound, "step %s is not in %s", key, s.Name)
+	if s.troubled() {
+		return toolchain.Outcome{}, missing
+	}
+	outcome, err := s.load(ctx, key, outDir)
+	switch {
+	case err == nil:
+		return outcome, nil
+	case ctx.Err() != nil:
+		return toolchain.Outcome{}, ctx.Err()
+	case errors.Is(err, errdef.ErrNotFound):
+	case registry.HasCode(err, registry.CodeTrust), registry.HasCode(err, registry.CodeDigest):
+		s.ignore(err)
+	default:
+		s.note(err)
+	}
+	return toolchain.Outcome{}, missing
 }

@@ -1,13 +1,10 @@
 package remotecache
 
 import (
-	"context"
-	"errors"
 	"sync"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
-	"oras.land/oras-go/v2/errdef"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -81,41 +78,6 @@ func (s *Steps) Trouble() error {
 }
 
 func (s *Steps) troubled() bool { return s.Trouble() != nil }
-
-// Load fetches the files of a step, as [toolchain.Steps] describes. An ignored entry gives
-// CodeNotFound, like a missing one.
-func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (toolchain.Outcome, error) {
-	missing := registry.Errorf(registry.CodeNotFound, "step %s is not in %s", key, s.Name)
-	if s.troubled() {
-		return toolchain.Outcome{}, missing
-	}
-	outcome, err := s.load(ctx, key, outDir)
-	switch {
-	case err == nil:
-		return outcome, nil
-	case ctx.Err() != nil:
-		return toolchain.Outcome{}, ctx.Err()
-	case errors.Is(err, errdef.ErrNotFound):
-	case registry.HasCode(err, registry.CodeTrust), registry.HasCode(err, registry.CodeDigest):
-		s.ignore(err)
-	default:
-		s.note(err)
-	}
-	return toolchain.Outcome{}, missing
-}
-
-// Save stores a step if Sign is set. A failure is not returned as an error: the step is done,
-// and another machine will only have to do it again.
-func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
-	if s.Sign == nil || s.troubled() {
-		return nil
-	}
-	err := s.save(ctx, about, outcome)
-	if err != nil && ctx.Err() == nil {
-		s.note(err)
-	}
-	return ctx.Err()
-}
 
 func (s *Steps) ignore(reason error) {
 	s.mu.Lock()

@@ -80,3 +80,16 @@ func (s *Steps) push(ctx context.Context, desc ocispec.Descriptor, open func() (
 	}
 	return nil
 }
+
+// Save stores a step if Sign is set. A failure is not returned as an error: the step is done,
+// and another machine will only have to do it again.
+func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
+	if s.Sign == nil || s.troubled() {
+		return nil
+	}
+	err := s.save(ctx, about, outcome)
+	if err != nil && ctx.Err() == nil {
+		s.note(err)
+	}
+	return ctx.Err()
+}

@@ -15,16 +15,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
-// server is the keeper's state.
-type server struct {
-	orders
-	oom     oomScore
-	reports *json.Encoder
-	gone    chan struct{} // closed when the parent process has ended
-	kin     chan ended    // receives how the program ended
-	alone   chan struct{} // closed when all processes of the program have ended
-}
-
 // serve does the work of the keeper process, and returns its exit status.
 func serve() int {
 	unix.CloseOnExec(ordersFD)
@@ -60,13 +50,6 @@ func serve() int {
 		e.Left = s.endAll(pid)
 		return s.tell(report{Ended: &e})
 	}
-}
-
-func (s *server) tell(r report) int {
-	if err := s.reports.Encode(r); err != nil {
-		return 2
-	}
-	return 0
 }
 
 // programError says that the program did not start although the sandbox works.

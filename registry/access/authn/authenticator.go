@@ -3,23 +3,21 @@ package authn
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/api"
-	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
-	"mlpromote.dev/mlpromote/registry/internal/requestid"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
+
+// usesPatience is how long a request waits until the use of its token is written.
+const usesPatience = time.Second
 
 // Config configures a Authenticator. Tokens and Secrets are required.
 type Config struct {
@@ -113,64 +111,6 @@ func (c *Config) fill() {
 	}
 }
 
-// API passes requests with a known principal to next. It answers others with a problem (RFC
-// 9457).
-func (g *Authenticator) API(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := g.admitRead(r)
-		if err == nil {
-			next.ServeHTTP(w, r.WithContext(who.in(r.Context())))
-			return
-		}
-		g.note(r, err)
-		answerProblem(w, r, err)
-	})
-}
-
-// answerProblem answers an API request that was refused.
-func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
-	r = requestid.Name(w, r)
-	p := api.NewProblem(err)
-	p.RequestID = requestid.Of(r.Context())
-	var late tooMany
-	if errors.As(err, &late) {
-		p.Status = http.StatusTooManyRequests
-		w.Header().Set("Retry-After", ratelimit.RetryAfter(late.wait))
-	}
-	if p.Status == http.StatusServiceUnavailable && !p.Lasting() {
-		w.Header().Set("Retry-After", api.RetryAfter)
-	}
-	if p.Status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
-	}
-	w.Header().Set("Content-Type", api.ProblemType)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // this fails only if the client is gone
-}
-
-// Registry wraps the handler of /v2/. It serves [TokenPath] itself. All other requests go to
-// next with the principal in the context, or with the reason why there is none, so that next
-// can refuse in the form of the protocol.
-func (g *Authenticator) Registry(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == TokenPath {
-			g.serveToken(w, r)
-			return
-		}
-		who, err := g.admit(r)
-		if err != nil {
-			g.note(r, err)
-			if g.answerTooMany(w, err) {
-				return
-			}
-			next.ServeHTTP(w, r.WithContext(access.WithRefusal(r.Context(), err)))
-			return
-		}
-		next.ServeHTTP(w, r.WithContext(who.in(r.Context())))
-	})
-}
-
 // note logs why a caller was refused. It does not log requests without a credential, because
 // OCI clients begin with one.
 func (g *Authenticator) note(r *http.Request, err error) {
@@ -187,89 +127,26 @@ func (g *Authenticator) note(r *http.Request, err error) {
 		"error", err)
 }
 
-// openRules is the value of the rules during open access. No configuration has this value, so
-// tokens that OCI clients got then are refused once open access has ended.
-const openRules = "open"
-
-// identity is the sender of a request.
-type identity struct {
-	principal storage.Principal
-	token     string          // ID of the token that was sent; empty for other credentials
-	rules     string          // read before the issuer's token was checked
-	asked     []storage.Grant // what an OCI client asked for when it got its own token
-	derived   bool            // the credential is a token that this service made for an OCI client
+// Base returns the URL of the service: the configured one, or that of the request.
+func (g *Authenticator) Base(r *http.Request) string {
+	if g.URL != "" {
+		return g.URL
+	}
+	u := url.URL{Scheme: "http", Host: r.Host}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	return strings.ReplaceAll(u.String(), `"`, "")
 }
 
-func (i identity) in(ctx context.Context) context.Context {
-	if i.derived {
-		ctx = access.WithAsked(ctx, i.asked)
+// used records the use of a token. A failure is only logged.
+func (g *Authenticator) used(ctx context.Context, t storage.Token, now time.Time) {
+	if !g.uses.due(t, now) {
+		return
 	}
-	return storage.WithPrincipal(ctx, i.principal)
-}
-
-// admit returns the sender of a request: anonymous during open access. Errors: as identify.
-func (g *Authenticator) admit(r *http.Request) (identity, error) {
-	open, err := g.Open.ToAll(r.Context())
-	switch {
-	case err != nil:
-		return identity{}, err
-	case open:
-		return identity{principal: access.Anonymous(), rules: openRules}, nil
-	case g.Open != nil:
-		g.closing.Do(func() {
-			g.Logger.WarnContext(r.Context(), "a first token or access.yaml exists: from now on every caller needs a token")
-		})
+	ctx, cancel := context.WithTimeout(ctx, usesPatience)
+	defer cancel()
+	if err := g.Tokens.UseToken(ctx, t.ID, now); err != nil {
+		g.Logger.WarnContext(ctx, "recording the use of a token failed", "token", t.Name, "error", err)
 	}
-	return g.identify(r)
-}
-
-// StillAdmitted authenticates the sender of a running request again, for responses that take
-// long. Meanwhile a token may have expired or been revoked, and open access may have ended.
-// Errors: CodeUnauthenticated if the sender would not be admitted now with the same grants;
-// others as identify.
-func (g *Authenticator) StillAdmitted(r *http.Request) error {
-	was, _ := storage.PrincipalOf(r.Context())
-	who, err := g.admitRead(r)
-	if err == nil && !reflect.DeepEqual(who.principal, was) {
-		err = registry.Errorf(registry.CodeUnauthenticated,
-			"the permissions of the caller have changed: send the request again")
-	}
-	return err
-}
-
-// identify authenticates the sender of a request. Errors: CodeUnauthenticated; tooMany, which
-// is CodeUnavailable; others if the sender could not be checked.
-func (g *Authenticator) identify(r *http.Request) (identity, error) {
-	secret, err := credential(r.Header.Values("Authorization"))
-	if err != nil {
-		return identity{}, err
-	}
-	now := g.Now()
-	if err := g.failures.allow(r, secret, now); err != nil {
-		return identity{}, err
-	}
-	who, err := g.whose(r.Context(), secret, now)
-	g.failures.tell(r, secret, err, now)
-	return who, err
-}
-
-// whose returns the identity for a credential. Errors: as identify.
-func (g *Authenticator) whose(ctx context.Context, secret string, now time.Time) (identity, error) {
-	if access.IsToken(secret) {
-		t, err := access.Redeem(ctx, g.Tokens, secret, now)
-		if err == nil {
-			g.used(ctx, t, now)
-		}
-		return identity{principal: access.Bearer(t), token: t.ID}, err
-	}
-	if token, ok := ours(secret); ok {
-		return g.verify(ctx, token)
-	}
-	if strings.Count(secret, ".") != 2 {
-		return identity{}, registry.Errorf(registry.CodeUnauthenticated,
-			"the credential is not a token: want mlp_..., or a JWT of an issuer that this service trusts")
-	}
-	rules := g.Rules() // read first: if they change meanwhile, the token is refused later
-	p, err := g.Identify(ctx, secret)
-	return identity{principal: p, rules: rules}, err
 }

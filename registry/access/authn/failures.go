@@ -2,7 +2,6 @@ package authn
 
 import (
 	"crypto/sha256"
-	"errors"
 	"net/http"
 	"time"
 
@@ -68,16 +67,4 @@ func (f *failures) tell(r *http.Request, secret string, err error, now time.Time
 	case registry.CodeOf(err) == registry.CodeUnauthenticated:
 		f.limiter.Take(ratelimit.Address(r), now)
 	}
-}
-
-// answerTooMany tells an OCI client to wait, if it must, and reports whether it did.
-func (g *Authenticator) answerTooMany(w http.ResponseWriter, err error) bool {
-	var late tooMany
-	if !errors.As(err, &late) {
-		return false
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Retry-After", ratelimit.RetryAfter(late.wait))
-	refuse(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", err.Error())
-	return true
 }

@@ -2,14 +2,14 @@ package authn
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -33,18 +33,6 @@ func (g *Authenticator) Challenge(r *http.Request, repository string, permission
 		actions += "," + access.ActionDelete
 	}
 	return challenge + `,scope="repository:` + repository + ":" + actions + `"`
-}
-
-// Base returns the URL of the service: the configured one, or that of the request.
-func (g *Authenticator) Base(r *http.Request) string {
-	if g.URL != "" {
-		return g.URL
-	}
-	u := url.URL{Scheme: "http", Host: r.Host}
-	if r.TLS != nil {
-		u.Scheme = "https"
-	}
-	return strings.ReplaceAll(u.String(), `"`, "")
 }
 
 // issued is the response to a token request. Clients use both names of the token.
@@ -124,4 +112,16 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 		Message string `json:"message"`
 	}
 	_ = json.NewEncoder(w).Encode(map[string][]problem{"errors": {{code, message}}}) // the client is gone if this fails
+}
+
+// answerTooMany tells an OCI client to wait, if it must, and reports whether it did.
+func (g *Authenticator) answerTooMany(w http.ResponseWriter, err error) bool {
+	var late tooMany
+	if !errors.As(err, &late) {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", ratelimit.RetryAfter(late.wait))
+	refuse(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", err.Error())
+	return true
 }

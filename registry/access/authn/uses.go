@@ -1,20 +1,15 @@
 package authn
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-const (
-	// usesEvery is the minimum time between two records of the use of a token, so that not every
-	// request writes.
-	usesEvery = time.Hour
-	// usesPatience is how long a request waits for that write.
-	usesPatience = time.Second
-)
+// usesEvery is the minimum time between two records of the use of a token, so that not every
+// request writes.
+const usesEvery = time.Hour
 
 // uses is when this replica last recorded the use of tokens, by ID.
 type uses struct {
@@ -35,16 +30,4 @@ func (u *uses) due(t storage.Token, now time.Time) bool {
 	}
 	u.of[t.ID] = now
 	return true
-}
-
-// used records the use of a token. A failure is only logged.
-func (g *Authenticator) used(ctx context.Context, t storage.Token, now time.Time) {
-	if !g.uses.due(t, now) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, usesPatience)
-	defer cancel()
-	if err := g.Tokens.UseToken(ctx, t.ID, now); err != nil {
-		g.Logger.WarnContext(ctx, "recording the use of a token failed", "token", t.Name, "error", err)
-	}
 }

@@ -262,3 +262,28 @@ func (p parser) checkMatch(i int, issuer string, match map[string]string) {
 			Problemf("anyone can get a token from %s, so the rule must name an owner: add %s", issuer, s.Example)
 	}
 }
+
+// SignIn lets people sign in at an issuer with a browser.
+type SignIn struct {
+	Name       string   // in the URL of the service to which the issuer sends people back
+	Client     string   // the ID that the issuer gave this service; the aud of its ID tokens
+	SecretFile string   // has the secret of the client; empty for a public client
+	Scopes     []string // beside openid
+}
+
+// Way is an issuer at which people can sign in.
+type Way struct {
+	Name   string
+	Issuer string // its URL
+}
+
+// Ways lists the issuers at which people can sign in, in the order of the file.
+func (c Config) Ways() []Way {
+	var all []Way
+	for _, i := range c.Issuers {
+		if i.SignIn != nil {
+			all = append(all, Way{Name: i.SignIn.Name, Issuer: i.URL})
+		}
+	}
+	return all
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -51,4 +52,27 @@ func permissions(g storage.Grant) string {
 		names = append(names, string(p))
 	}
 	return strings.Join(names, ",")
+}
+
+// SubjectPattern is a rule that matches jobs of a CI system by a pattern for their sub.
+type SubjectPattern struct {
+	Issuer  string
+	Rule    int // of the issuer, from 1
+	Pattern string
+	Claims  []string // that a rule can match in place of it
+}
+
+// SubjectPatterns lists the rules that match jobs by a pattern for their sub. They work, but they follow
+// names that pass to other owners, and parts of the sub that the owner of a repository chooses.
+func (c Config) SubjectPatterns() []SubjectPattern {
+	var all []SubjectPattern
+	for _, i := range c.Issuers {
+		for n, r := range i.Rules {
+			pattern := r.Match["sub"]
+			if claims := registry.ClaimsInPlaceOf(i.URL, pattern); len(claims) > 0 && !literal(pattern) {
+				all = append(all, SubjectPattern{Issuer: i.URL, Rule: n + 1, Pattern: pattern, Claims: claims})
+			}
+		}
+	}
+	return all
 }

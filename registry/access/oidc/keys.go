@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -138,4 +139,30 @@ func (k *keys) ask(ctx context.Context) *request {
 		close(r.done)
 	}(context.WithoutCancel(ctx))
 	return r
+}
+
+// algorithms are the accepted signature algorithms: only asymmetric ones, for which the issuer
+// alone has the private key.
+func algorithms() []string {
+	return []string{
+		oidc.RS256,
+		oidc.RS384,
+		oidc.RS512,
+		oidc.PS256,
+		oidc.PS384,
+		oidc.PS512,
+		oidc.ES256,
+		oidc.ES384,
+		oidc.ES512,
+		oidc.EdDSA,
+	}
+}
+
+// signatureAlgorithms are the same algorithms in the type of go-jose.
+func signatureAlgorithms() []jose.SignatureAlgorithm {
+	var all []jose.SignatureAlgorithm
+	for _, a := range algorithms() {
+		all = append(all, jose.SignatureAlgorithm(a))
+	}
+	return all
 }

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -21,32 +21,6 @@ import (
 
 // ClockSkew is the tolerated difference between the clocks of an issuer and this service.
 const ClockSkew = 30 * time.Second
-
-// algorithms are the accepted signature algorithms: only asymmetric ones, for which the issuer
-// alone has the private key.
-func algorithms() []string {
-	return []string{
-		oidc.RS256,
-		oidc.RS384,
-		oidc.RS512,
-		oidc.PS256,
-		oidc.PS384,
-		oidc.PS512,
-		oidc.ES256,
-		oidc.ES384,
-		oidc.ES512,
-		oidc.EdDSA,
-	}
-}
-
-// signatureAlgorithms are the same algorithms in the type of go-jose.
-func signatureAlgorithms() []jose.SignatureAlgorithm {
-	var all []jose.SignatureAlgorithm
-	for _, a := range algorithms() {
-		all = append(all, jose.SignatureAlgorithm(a))
-	}
-	return all
-}
 
 // Identifier authenticates callers by tokens of trusted issuers. It is safe for concurrent use.
 type Identifier struct {
@@ -76,20 +50,6 @@ func New(c Config, now storage.Clock, logger *slog.Logger) *Identifier {
 		}}
 	}
 	return i
-}
-
-// Identify returns the principal of a token. Errors: CodeUnauthenticated if the token is not
-// accepted; CodeUnavailable if the keys of its issuer cannot be fetched.
-func (i *Identifier) Identify(ctx context.Context, token string) (storage.Principal, error) {
-	issuer, err := i.issuerOf(token)
-	if err != nil {
-		return storage.Principal{}, err
-	}
-	claims, err := issuer.verify(ctx, token)
-	if err != nil {
-		return storage.Principal{}, err
-	}
-	return issuer.principal(claims)
 }
 
 // Claims returns the claims of a token, without asking whether a rule names its bearer. Errors: as Identify.
@@ -220,4 +180,11 @@ func (n *noting) VerifySignature(ctx context.Context, token string) ([]byte, err
 	payload, err := n.KeySet.VerifySignature(ctx, token)
 	n.err = err
 	return payload, err
+}
+
+// endpoints are the last that an issuer named, so that many who sign in at once do not each ask for them.
+type endpoints struct {
+	mu    sync.Mutex
+	last  document
+	since time.Time // when last was fetched; zero: never
 }

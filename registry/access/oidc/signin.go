@@ -13,39 +13,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/oauth2"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
-
-// SignIn lets people sign in at an issuer with a browser.
-type SignIn struct {
-	Name       string   // in the URL of the service to which the issuer sends people back
-	Client     string   // the ID that the issuer gave this service; the aud of its ID tokens
-	SecretFile string   // has the secret of the client; empty for a public client
-	Scopes     []string // beside openid
-}
-
-// Way is an issuer at which people can sign in.
-type Way struct {
-	Name   string
-	Issuer string // its URL
-}
-
-// Ways lists the issuers at which people can sign in, in the order of the file.
-func (c Config) Ways() []Way {
-	var all []Way
-	for _, i := range c.Issuers {
-		if i.SignIn != nil {
-			all = append(all, Way{Name: i.SignIn.Name, Issuer: i.URL})
-		}
-	}
-	return all
-}
 
 // Visit is a sign-in that has begun. Its browser keeps it until the issuer sends the person back.
 type Visit struct {
@@ -192,13 +165,6 @@ func (t *trusted) exchange(ctx context.Context, redirect, code, verifier string)
 		return "", registry.Errorf(registry.CodeUnauthenticated, "%s sent no ID token: does it know the scope openid?", t.URL)
 	}
 	return raw, nil
-}
-
-// endpoints are the last that an issuer named, so that many who sign in at once do not each ask for them.
-type endpoints struct {
-	mu    sync.Mutex
-	last  document
-	since time.Time // when last was fetched; zero: never
 }
 
 // of returns the endpoints of an issuer, which were fetched at most [FetchInterval] ago. Errors: errNoAnswer.

@@ -4,19 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
-
-// keychain returns the configured keychain, by default that of the docker config.
-func (c *Repositories) keychain() authn.Keychain {
-	if c.Keychain == nil {
-		return authn.DefaultKeychain
-	}
-	return c.Keychain
-}
 
 // client returns the only client for a registry, which caches its tokens. It sends credentials
 // only to the address of the registry, not to hosts to which that redirects.

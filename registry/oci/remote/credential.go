@@ -179,3 +179,11 @@ func withoutOurs(environ []string) []string {
 func noCredential(format string, args ...any) error {
 	return registry.WithExit(registry.Errorf(registry.CodeUnavailable, format, args...), registry.ExitAuthentication)
 }
+
+// keychain returns the configured keychain, by default that of the docker config.
+func (c *Repositories) keychain() authn.Keychain {
+	if c.Keychain == nil {
+		return authn.DefaultKeychain
+	}
+	return c.Keychain
+}

@@ -10,12 +10,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// lost is the error of an upload that must start again.
-type lost struct{ error }
-
-// Unwrap returns the cause.
-func (l lost) Unwrap() error { return l.error }
-
 // send stores a blob with the upload s or, if s is nil, with a new one.
 func (r *Repository) send(ctx context.Context, desc ocispec.Descriptor, s *session, open func() (io.ReadCloser, error)) error {
 	for begun := 1; ; begun++ {
@@ -154,4 +148,51 @@ func (s *session) stop(err error, first bool) error {
 		}
 	}
 	return lost{err}
+}
+
+// Send stores a blob. open returns its bytes from the beginning. It is called once, and again
+// each time the registry loses the upload. Errors: as Push.
+func (r *Repository) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	return r.send(ctx, desc, nil, open)
+}
+
+// Mount makes a blob of another repository of this registry available in this one, or sends it
+// if the registry cannot mount.
+func (r *Repository) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
+	s, err := r.begin(ctx, desc.Digest, from)
+	switch {
+	case err != nil && (classify(err) == unable || classify(err) == gone):
+		return r.Send(ctx, desc, open) // some registries return an error where they should start an upload
+	case err != nil || s == nil:
+		return err
+	}
+	return r.send(ctx, desc, s, open)
+}
+
+// Push stores content. If the content is not an io.Seeker and the registry loses the upload,
+// Push fails, because it cannot read the content again. Errors: CodeUnavailable if the network
+// or the registry fails too often; those of the content; *errcode.ErrorResponse otherwise.
+func (r *Repository) Push(ctx context.Context, desc ocispec.Descriptor, content io.Reader) error {
+	if isManifest(desc.MediaType) {
+		return r.Repository.Push(ctx, desc, content)
+	}
+	return r.Send(ctx, desc, rewinding(content))
+}
+
+// rewinding returns a function that rewinds open content.
+func rewinding(content io.Reader) func() (io.ReadCloser, error) {
+	used := false
+	return func() (io.ReadCloser, error) {
+		if used {
+			seeker, ok := content.(io.Seeker)
+			if !ok {
+				return nil, registry.Errorf(registry.CodeUnavailable, "the registry lost the upload, and the content to send cannot be read again")
+			}
+			if _, err := seeker.Seek(0, io.SeekStart); err != nil {
+				return nil, registry.Errorf(registry.CodeInternal, "read the data to send again: %w", err)
+			}
+		}
+		used = true
+		return io.NopCloser(content), nil
+	}
 }

@@ -247,3 +247,9 @@ func garbled(err error) bool {
 	var said errcode.Error
 	return errors.As(err, &said) && said.Code == errcode.ErrorCodeDigestInvalid
 }
+
+// lost is the error of an upload that must start again.
+type lost struct{ error }
+
+// Unwrap returns the cause.
+func (l lost) Unwrap() error { return l.error }

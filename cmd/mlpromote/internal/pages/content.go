@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
-	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // content reads what pages show of the content of releases.
@@ -20,8 +20,8 @@ type content struct {
 	open  func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
 }
 
-func (c content) forPages() *web.Content {
-	return &web.Content{Files: c.files, Inputs: c.inputs, Labels: parts.Cases{Parts: c.parts, Open: c.open}.Labels}
+func (c content) forPages() *page.Content {
+	return &page.Content{Files: c.files, Inputs: c.inputs, Labels: parts.Cases{Parts: c.parts, Open: c.open}.Labels}
 }
 
 // files lists the files of an engine.
@@ -31,15 +31,15 @@ func (c content) files(ctx context.Context, repository string, engine registry.D
 }
 
 // inputs describes the inputs of a case.
-func (c content) inputs(ctx context.Context, at web.CaseAt) ([]web.CaseInput, error) {
+func (c content) inputs(ctx context.Context, at page.CaseAt) ([]page.CaseInput, error) {
 	inputs, err := parts.Cases{Parts: c.parts, Open: c.open}.Inputs(ctx, at.Sources, at.Digest, at.Case)
 	if err != nil {
 		return nil, err
 	}
 	vocabulary := c.vocabulary(ctx, at.Files)
-	var all []web.CaseInput
+	var all []page.CaseInput
 	for _, in := range inputs {
-		shown := web.CaseInput{Name: in.Name}
+		shown := page.CaseInput{Name: in.Name}
 		if picture, ok := parts.Picture(in.Value); ok {
 			shown.PNG = picture
 		} else {

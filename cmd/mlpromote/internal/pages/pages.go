@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/web"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // Config is what pages need of one configuration of a service. All fields but URL are required.
@@ -48,16 +49,16 @@ type Site = web.Site
 // New returns the pages. What they show of a promotion is decided by the rules that were agreed on, as a dry
 // run is.
 func New(c Config) (*Site, error) {
-	var ways []web.Way
+	var ways []page.Way
 	for _, w := range c.Ways {
-		ways = append(ways, web.Way{Name: w.Name, Issuer: w.Issuer})
+		ways = append(ways, page.Way{Name: w.Name, Issuer: w.Issuer})
 	}
-	return web.New(web.Config{
-		SignIn:   &web.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
+	return web.New(page.Config{
+		SignIn:   &page.SignIn{Ways: ways, Token: signin.TokenPath, With: signin.WithPath, Out: signin.OutPath},
 		Registry: c.Registry, Preview: c.Preview,
 		Authorize: access.AllowRoute, ReadNode: readNode, NodeTypes: c.NodeTypes, Runtimes: c.Runtimes,
 		Refused: access.RefusalOf, Compare: parts.Compare(c.Parts), Content: content{c.Parts, c.Open}.forPages(),
-		Nodes: &web.NodeReports{From: c.Nodes, Life: c.NodeLife},
+		Nodes: &page.NodeReports{From: c.Nodes, Life: c.NodeLife},
 		Wait:  c.Wait, Operations: c.Operations, URL: c.URL, Now: clock.Now, Logger: c.Logger,
 	})
 }

@@ -30,11 +30,6 @@ func (sv *Service) apiConfig(i *wiring.Instance, preview api.Previewer) server.C
 	}
 }
 
-// hooks is how webhooks are told.
-type hooks struct {
-	privateUnsafe bool // also addresses of this machine and network
-}
-
 // deliverer tells webhooks of events while it runs. url is that of the service, for links; empty for none.
 func (h hooks) deliverer(db wiring.Database, url, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
 	return webhook.New(webhook.Config{

@@ -217,3 +217,8 @@ func (c *Config) checkBounds() error {
 
 // SharedFlags are settings that are flags of all verbs.
 type SharedFlags struct{ Data, Keys, Database, Storage, PolicyDir *string }
+
+// hooks is how webhooks are told.
+type hooks struct {
+	privateUnsafe bool // also addresses of this machine and network
+}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,16 +18,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
-
-// Process is a service while it runs.
-type Process struct {
-	config    Config
-	holder    string // what leases call this process
-	logger    *slog.Logger
-	telemetry *telemetry.Telemetry
-	flush     func(context.Context) error // sends the traces that are left
-	stopping  atomic.Bool                 // /readyz says no
-}
 
 // FlushTimeout is how long a service that ends waits for the collector of its traces.
 const FlushTimeout = 5 * time.Second

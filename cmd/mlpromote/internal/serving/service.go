@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,18 +14,16 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/pages"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/checkpoint"
 	"mlpromote.dev/mlpromote/registry/config"
-	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/scrub"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/registry/telemetry"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -76,54 +75,6 @@ func (sv *Service) files(ctx context.Context) config.Files {
 	return files
 }
 
-// build makes what works by a configuration.
-func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, error) {
-	i, err := sv.at.InstanceBy(sv.Here, own, sv.keys)
-	if err != nil {
-		return nil, err
-	}
-	i.Content.Tell = func(host, credential string) { sv.at.Note("registry %s: using credential %s", host, credential) }
-	asks := config.Agreement{Own: own.Configuration, Service: true}
-	asks.Agreed = func(ctx context.Context) (history.Configuration, error) { return sv.keeper.Agreed(ctx) }
-	last := sv.lastAgreement(own)
-	previewer, _ := i.Interface.(api.Previewer)
-	i.Interface = config.Registry(i.Interface,
-		func(ctx context.Context) error {
-			if err := sv.Here.Replica.Check(); err != nil {
-				return err
-			}
-			return asks.Check(ctx)
-		},
-		func(ctx context.Context) error { return last.Check(ctx, "environments") })
-	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
-	preview := pages.Preview(previewer, func(ctx context.Context) error { return last.Check(ctx, "environments") }, i.Environments)
-	if g.api, err = server.New(sv.apiConfig(i, preview)); err != nil {
-		return nil, err
-	}
-	g.pages, err = pages.New(pages.Config{
-		Registry: sv.telemetry.Registry(access.Guard(i)), Preview: preview,
-		NodeTypes: i.NodeTypes, Runtimes: sv.Here.Runtimes(), Parts: i.Store, Ways: own.Access.Ways(),
-		Wait: sv.limiter.Wait, Operations: sv.operations.Answer, Open: sv.Here.Blobs.Open,
-		Nodes: access.GuardNodes(sv.Here.NodeReports(i, sv.config.nodeReports)), NodeLife: sv.config.nodeReports,
-		URL: sv.config.URL, Logger: sv.logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	blobs, uploads := sv.Here.Spared, sv.Here.Uploads
-	if reserve := sv.Here.Reserve; reserve != nil {
-		blobs, uploads = reserve.Blobs(blobs), reserve.Uploads(uploads)
-	}
-	g.endpoint, err = distribution.New(distribution.Config{
-		Blobs: blobs, Refs: sv.Here.Refs, Deleter: i.Guard(),
-		Uploads: uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB,
-		MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
-		Inspect: sv.gate.Manifest, Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
-		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
-	})
-	return g, err
-}
-
 // lastAgreement compares with what was agreed on at the last look, for what is asked all the
 // time.
 func (sv *Service) lastAgreement(own config.Snapshot) config.Agreement {
@@ -141,21 +92,6 @@ func (sv *Service) issuersOf(own config.Snapshot) *oidc.Identifier {
 		}
 	}
 	return oidc.New(own.Access, clock.Now, sv.logger)
-}
-
-// authorize is the rule of the OCI endpoint. Where environments are not those that were
-// agreed on, nothing is written: which of them are protected is part of what differs.
-func (sv *Service) authorize(own config.Snapshot) func(context.Context, distribution.Access) error {
-	allowed, agreement := Authorize(own.Environments), sv.lastAgreement(own)
-	return func(ctx context.Context, a distribution.Access) error {
-		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
-			return err
-		}
-		if err := sv.Here.Replica.Check(); err != nil {
-			return err
-		}
-		return agreement.Check(ctx, "environments")
-	}
 }
 
 // identify gives who is let in by the token of an issuer. Nobody is where access.yaml is not
@@ -245,4 +181,14 @@ func (sv *Service) tellFindings(ctx context.Context) {
 			sv.logger.InfoContext(ctx, f.Text)
 		}
 	}
+}
+
+// Process is a service while it runs.
+type Process struct {
+	config    Config
+	holder    string // what leases call this process
+	logger    *slog.Logger
+	telemetry *telemetry.Telemetry
+	flush     func(context.Context) error // sends the traces that are left
+	stopping  atomic.Bool                 // /readyz says no
 }

@@ -7,25 +7,14 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/keys"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/registry/history"
-	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/signer"
 )
 
 // Identity says how to sign with certificates for an identity.
 type Identity = keys.Identity
-
-// KeyFolder is the folder of signing keys, with the roots of environments.yaml for what signs with them.
-func (l Location) KeyFolder() keys.Folder {
-	return keys.Folder{Dir: l.KeyDir(), Getenv: l.Getenv, Now: clock.Now, Roots: func() ([]trust.Root, func(string) ([]byte, error), error) {
-		own, err := l.Files().Read()
-		return own.Environments.Roots, own.Key, err
-	}}
-}
 
 // PolicyFolder has environments.yaml and access.yaml.
 func (l Location) PolicyFolder() string {
@@ -82,25 +71,4 @@ func (l Location) PublicKeyFile(role evidence.Role, s signer.Signer) string {
 		}
 	}
 	return ""
-}
-
-// agreementOf says by what a verb may change and resolve. Where the catalog is in a file,
-// all who use it read the same environments.yaml, so that a change of it is agreed on with
-// the first verb that writes. In PostgreSQL services with files of their own may use it.
-func (l Location) agreementOf(here *Local, own config.Snapshot) (write, resolve func(context.Context) error) {
-	if l.Database == "" {
-		write = func(ctx context.Context) error { return config.Settle(ctx, here.DB, own, l.Files().Read, clock.Now()) }
-		agreed := func(ctx context.Context) (history.Configuration, error) {
-			return here.DB.Agreed(ctx, history.Configuration{})
-		}
-		return write, func(ctx context.Context) error { return config.CheckPresent(ctx, own, agreed) }
-	}
-	environments := history.Configuration{Environments: own.Configuration.Environments}
-	check := func(first history.Configuration) func(context.Context) error {
-		return func(ctx context.Context) error {
-			agreed := func(ctx context.Context) (history.Configuration, error) { return here.DB.Agreed(ctx, first) }
-			return config.Agreement{Own: environments, Agreed: agreed}.Check(ctx)
-		}
-	}
-	return check(environments), check(history.Configuration{})
 }

@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"net/http"
@@ -8,12 +8,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // compareView is the page that shows two releases of a model beside each other.
 type compareView struct {
 	Model, ModelURL string
-	A, B            side
+	A, B            Side
 	Changes         []string // from A to B
 	Looser          []string // limits of B that allow more than those of A
 	Tighter         []string // limits of A that allow more than those of B
@@ -32,16 +33,10 @@ func (v compareView) SameOperators() bool {
 	return !slices.ContainsFunc(v.Rows, func(c comparedEngine) bool { return c.Unknown || len(c.Changed) > 0 })
 }
 
-// side is one of the two releases.
-type side struct {
-	Version, URL, Environment string
-	Digest                    digest
-}
-
 // comparedEngine is an engine of one of the releases, or of both.
 type comparedEngine struct {
 	Label string
-	A, B  *engineRow // nil: the release does not have it
+	A, B  *EngineRow // nil: the release does not have it
 
 	Operators string // how their operators compare; empty if one release does not have it
 	Unknown   bool   // they do not
@@ -51,12 +46,12 @@ type comparedEngine struct {
 // operatorChange is an operator that one of two engines has more often.
 type operatorChange struct {
 	Name    string
-	State   state
+	State   page.State
 	Was, Is string
 }
 
 // figures are those of one release.
-type figures struct{ Row *engineRow }
+type figures struct{ Row *EngineRow }
 
 // Of returns the figures of a release, "a" or "b".
 func (c comparedEngine) Of(name string) figures {
@@ -66,62 +61,42 @@ func (c comparedEngine) Of(name string) figures {
 	return figures{c.B}
 }
 
-// compareURL is the page that compares two releases of a model.
-func compareURL(model string, a, b registry.Digest) string {
-	return withQuery(modelURL(model)+separator+"compare", "a", string(a), "b", string(b))
-}
-
-func (s *site) comparePage(r *http.Request, model string) (answer, error) {
+// ComparePage compares two releases of a model, a and b in the query. Errors: CodeInvalid for a query without two digests; errors of the
+// registry.
+func ComparePage(config *page.Config, r *http.Request, model string) (page.Answer, error) {
 	query := r.URL.Query()
-	var sides [2]read
+	var sides [2]Read
 	for i, name := range []string{"a", "b"} {
 		d := registry.Digest(query.Get(name))
 		if d.Validate() != nil {
-			return answer{}, registry.Errorf(registry.CodeInvalid,
+			return page.Answer{}, registry.Errorf(registry.CodeInvalid,
 				"%s=%.80q: want the digest of a release; the page of the model links to comparisons", name, d)
 		}
-		_, _, err := s.place(r.Context(), "", func(environment string) (err error) {
-			sides[i], err = s.readRelease(r.Context(), environment, model, string(d))
+		_, _, err := FindPlace(r.Context(), config.Registry, "", func(environment string) (err error) {
+			sides[i], err = ReadRelease(r.Context(), config.Registry, environment, model, string(d))
 			return err
 		})
 		if err != nil {
-			return answer{}, err
+			return page.Answer{}, err
 		}
 	}
 	a, b := sides[0], sides[1]
-	found, err := api.CompareSides(r.Context(), s.Compare, a.side(), b.side())
+	found, err := api.CompareSides(r.Context(), config.Compare, a.side(), b.side())
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	view := compareView{
-		Model: model, ModelURL: modelURL(model), A: sideOf(a), B: sideOf(b), Changes: plain(found.Changes), Rows: enginesOf(a, b, found.Engines),
-		Looser: plain(found.Looser), Tighter: plain(found.Tighter), Interface: plain(found.Differs), Documents: !found.Partly,
+		Model: model, ModelURL: page.ModelURL(model), A: sideOf(a), B: sideOf(b), Changes: page.Plain(found.Changes), Rows: enginesOf(a, b, found.Engines),
+		Looser: page.Plain(found.Looser), Tighter: page.Plain(found.Tighter), Interface: page.Plain(found.Differs), Documents: !found.Partly,
 	}
-	return answer{
-		template: "compare", title: view.A.Version + " and " + view.B.Version + " of " + model, nav: "Models", body: view,
-		api: modelAPI(model, "comparison", "from", string(a.Digest), "to", string(b.Digest)),
+	return page.Answer{
+		Template: "compare", Title: view.A.Version + " and " + view.B.Version + " of " + model, Nav: "Models", Body: view,
+		API: page.ModelAPI(model, "comparison", "from", string(a.Digest), "to", string(b.Digest)),
 	}, nil
 }
 
-// side is the release as the registry compares it.
-func (in read) side() api.ReleaseSide {
-	return api.ReleaseSide{Environment: in.environment, Release: in.Release, Claims: in.claims}
-}
-
-func sideOf(in read) side {
-	return side{in.Tag(), releaseURL(in.Model, in.Digest, in.environment), in.environment, digestOf(in.Digest)}
-}
-
-func plain(lines []string) []string {
-	var all []string
-	for _, line := range lines {
-		all = append(all, registry.PlainText(line))
-	}
-	return all
-}
-
 // enginesOf describes the engines of two releases, by label.
-func enginesOf(a, b read, compared []api.ComparedEngine) []comparedEngine {
+func enginesOf(a, b Read, compared []api.ComparedEngine) []comparedEngine {
 	var all []comparedEngine
 	for _, c := range compared {
 		one := comparedEngine{Label: registry.PlainText(c.Label), A: rowOf(a, c.From), B: rowOf(b, c.To)}
@@ -132,7 +107,7 @@ func enginesOf(a, b read, compared []api.ComparedEngine) []comparedEngine {
 }
 
 // rowOf describes an engine of a release; nil if it has none.
-func rowOf(in read, d registry.Digest) *engineRow {
+func rowOf(in Read, d registry.Digest) *EngineRow {
 	e, ok := in.Engine(d)
 	if !ok {
 		return nil
@@ -156,12 +131,12 @@ func (c *comparedEngine) census(of api.ComparedEngine) {
 		c.Operators += ", counted in the graph that its compiler took"
 	}
 	for _, o := range of.Operators {
-		change := operatorChange{Name: registry.PlainText(strings.TrimPrefix(o.Operator, "ai.onnx.")), Was: number(int64(o.Was)), Is: number(int64(o.Is)), State: stateOf(classPlain, "other count")}
+		change := operatorChange{Name: registry.PlainText(strings.TrimPrefix(o.Operator, "ai.onnx.")), Was: page.Number(int64(o.Was)), Is: page.Number(int64(o.Is)), State: page.StateOf(page.ClassPlain, "other count")}
 		switch {
 		case o.Was == 0:
-			change.State = stateOf(classWait, "appeared")
+			change.State = page.StateOf(page.ClassWait, "appeared")
 		case o.Is == 0:
-			change.State = stateOf(classWait, "vanished")
+			change.State = page.StateOf(page.ClassWait, "vanished")
 		}
 		c.Changed = append(c.Changed, change)
 	}

@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"net/http"
@@ -11,13 +11,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/registry/trust"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // snippets are what a reader would copy to use an engine, with the address of this service.
-func (s *site) snippets(r *http.Request, in read, e artifact.Engine, files []artifact.File) []command {
-	address := s.addressOf(r)
+func snippets(config *page.Config, r *http.Request, in Read, e artifact.Engine, files []artifact.File) []page.Command {
+	address := page.AddressOf(config.URL, r)
 	scheme, host, _ := strings.Cut(address, "://")
-	environment, err := s.Registry.Environments(r.Context())
+	environment, err := config.Registry.Environments(r.Context())
 	if err == nil {
 		if at, err := environment.Find(in.environment); err == nil && at.External() {
 			host, scheme = at.Registry, "https"
@@ -25,24 +26,24 @@ func (s *site) snippets(r *http.Request, in read, e artifact.Engine, files []art
 	}
 	ref := host + "/" + registry.Ref{Environment: in.environment, Model: in.Model, Digest: e.Digest}.String()
 	name := path.Base(in.Model)
-	all := []command{
-		{"Pull the engine that fits a machine, and check it", "mlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o engine"},
-		{"Check a pulled folder", "mlpromote trust engine"},
-		{"Pull the files of this engine with ORAS, unchecked", "oras pull " + plainHTTP(scheme, "--plain-http ") + ref},
+	all := []page.Command{
+		{What: "Pull the engine that fits a machine, and check it", Text: "mlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o engine"},
+		{What: "Check a pulled folder", Text: "mlpromote trust engine"},
+		{What: "Pull the files of this engine with ORAS, unchecked", Text: "oras pull " + plainHTTP(scheme, "--plain-http ") + ref},
 	}
 	all = append(all, cosign(in, e, scheme, ref, environment.Trust)...)
-	all = append(all, initContainer(in, e, address), command{
-		"Mount it as an image volume (Kubernetes from 1.35, CRI-O alone: with containerd the folder is empty, and the pod starts all the same)",
-		"volumes:\n  - name: model\n    image:\n      reference: " + ref,
+	all = append(all, initContainer(in, e, address), page.Command{
+		What: "Mount it as an image volume (Kubernetes from 1.35, CRI-O alone: with containerd the folder is empty, and the pod starts all the same)",
+		Text: "volumes:\n  - name: model\n    image:\n      reference: " + ref,
 	})
 	known, _ := toolchains.Find(e.Toolchain.Name)
 	if !known.Triton && e.Toolchain.Name != "tensorrt" { // whose engines others build
 		return all
 	}
 	if file := loaded(files); file != "" {
-		all = append(all, command{
-			"Serve it with Triton: a model repository of the pulled folder",
-			"mkdir -p models/" + name + "\nmlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o models/" + name + "/1\n" +
+		all = append(all, page.Command{
+			What: "Serve it with Triton: a model repository of the pulled folder",
+			Text: "mkdir -p models/" + name + "\nmlpromote pull " + in.Model + " --env " + in.environment + " --registry " + address + " -o models/" + name + "/1\n" +
 				"printf '%s\\n' 'name: \"" + name + "\"' 'backend: \"" + e.Toolchain.Name + "\"' 'default_model_filename: \"" + file + "\"' > models/" + name + "/config.pbtxt\n" +
 				"tritonserver --model-repository=models",
 		})
@@ -52,14 +53,14 @@ func (s *site) snippets(r *http.Request, in read, e artifact.Engine, files []art
 
 // initContainer pulls the engine in a pod, with every container runtime. Its container has no runtime for engines, so that the one of the
 // server is named.
-func initContainer(in read, e artifact.Engine, address string) command {
+func initContainer(in Read, e artifact.Engine, address string) page.Command {
 	serves := "NAME:VERSION"
 	if t := e.Toolchain; plainFile.MatchString(t.Name) && plainFile.MatchString(t.Version) {
 		serves = t.Name + ":" + t.Version
 	}
-	return command{
-		"Load it in a pod, with every container runtime: the server mounts the volume engine too, and finds the files in /engine/model",
-		"initContainers:\n  - name: engine\n    image: IMAGE-WITH-MLPROMOTE-NODE\n    command: [/mlpromote-node, pull, " + in.Model +
+	return page.Command{
+		What: "Load it in a pod, with every container runtime: the server mounts the volume engine too, and finds the files in /engine/model",
+		Text: "initContainers:\n  - name: engine\n    image: IMAGE-WITH-MLPROMOTE-NODE\n    command: [/mlpromote-node, pull, " + in.Model +
 			"]\n    args: [--env=" + in.environment + ", \"--registry=" + address + "\", \"--runtime=" + serves + "\", --out=/engine/model, --trust=/trust/trust.yaml]\n    volumeMounts:\n" +
 			"      - {name: engine, mountPath: /engine}\n      - {name: trust, mountPath: /trust, readOnly: true}",
 	}
@@ -96,8 +97,8 @@ func loaded(files []artifact.File) string {
 
 // cosign are the commands that verify the signature of the builder and the report of a verifier. They name the signers that
 // the evidence has.
-func cosign(in read, e artifact.Engine, scheme, ref string, trust []trust.TrustEntry) []command {
-	var all []command
+func cosign(in Read, e artifact.Engine, scheme, ref string, trust []trust.TrustEntry) []page.Command {
+	var all []page.Command
 	for _, what := range []struct{ predicate, verb, text string }{
 		{evidence.PredicateSign, "cosign verify", "Verify the builder's signature with cosign"},
 		{evidence.PredicateParity, "cosign verify-attestation --type " + evidence.PredicateParity, "Verify a verifier's report with cosign"},
@@ -105,7 +106,7 @@ func cosign(in read, e artifact.Engine, scheme, ref string, trust []trust.TrustE
 		for _, c := range in.counted {
 			if c.Subject == e.Digest && c.Statement.PredicateType == what.predicate {
 				if flags := signedBy(c, trust); flags != "" {
-					all = append(all, command{what.text, what.verb + " " + flags + plainHTTP(scheme, "--allow-http-registry ") + ref})
+					all = append(all, page.Command{What: what.text, Text: what.verb + " " + flags + plainHTTP(scheme, "--allow-http-registry ") + ref})
 				}
 				break
 			}

@@ -1,4 +1,4 @@
-package web
+package releases
 
 import (
 	"fmt"
@@ -10,13 +10,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/web/page"
 )
 
 // branch is something in a tree, with what it was made of below it.
 type branch struct {
 	Text    string
 	Note    string
-	Digest  digest
+	Digest  page.Digest
 	URL     string // of its page
 	Current bool   // it is what the page is about
 	Parts   []branch
@@ -59,7 +61,7 @@ func (p slsa) named(prefix string, exactly bool) []branch {
 	var all []branch
 	for _, r := range p.BuildDefinition.ResolvedDependencies {
 		if r.Name == prefix || !exactly && strings.HasPrefix(r.Name, prefix) {
-			all = append(all, branch{Text: registry.PlainText(r.Name), Digest: digestOf(r.Digest.SHA256())})
+			all = append(all, branch{Text: registry.PlainText(r.Name), Digest: page.DigestOf(r.Digest.SHA256())})
 		}
 	}
 	return all
@@ -84,24 +86,24 @@ func provenanceOf(claims []evidence.Claim, engine registry.Digest) (*slsa, evide
 	return found, by
 }
 
-// provenance is the tree from the bytes of an engine to the commit that it was built of, as its builder signed it.
-func (s *site) provenance(in read, e artifact.Engine, files []artifact.File) []branch {
-	root := branch{Text: "Engine " + registry.PlainText(e.Label()), Digest: digestOf(e.Digest), Current: true}
+// provenanceTree is the tree from the bytes of an engine to the commit that it was built of, as its builder signed it.
+func provenanceTree(now storage.Clock, in Read, e artifact.Engine, files []artifact.File) []branch {
+	root := branch{Text: "Engine " + registry.PlainText(e.Label()), Digest: page.DigestOf(e.Digest), Current: true}
 	for _, f := range files {
-		note := byteSize(f.Size)
+		note := page.ByteSize(f.Size)
 		switch f.Kind {
 		case artifact.FileAsset:
 			note += ", an asset"
 		case artifact.FileCode:
 			note += ", native code"
 		}
-		root.Parts = append(root.Parts, branch{Text: registry.PlainText(f.Path), Note: note, Digest: digestOf(f.Digest)})
+		root.Parts = append(root.Parts, branch{Text: registry.PlainText(f.Path), Note: note, Digest: page.DigestOf(f.Digest)})
 	}
 	p, claim := provenanceOf(in.counted, e.Digest)
 	if p == nil {
 		return []branch{root}
 	}
-	made := branch{Text: "built by " + registry.PlainText(e.Toolchain.Name+" "+e.Toolchain.Version), Note: s.buildNote(p, claim)}
+	made := branch{Text: "built by " + registry.PlainText(e.Toolchain.Name+" "+e.Toolchain.Version), Note: buildNote(now, p, claim)}
 	for _, step := range p.RunDetails.Byproducts {
 		note := ""
 		if cached, _ := step.Annotations["cached"].(bool); cached {
@@ -116,20 +118,20 @@ func (s *site) provenance(in read, e artifact.Engine, files []artifact.File) []b
 	if n := len(p.BuildDefinition.InternalParameters.Calibration); n > 0 {
 		made.Parts = append(made.Parts, branch{Text: "calibration", Note: registry.Count(n, "digest"), Parts: digests(p.BuildDefinition.InternalParameters.Calibration)})
 	}
-	reference := branch{Text: "reference model", Digest: digestOf(e.Reference)}
+	reference := branch{Text: "reference model", Digest: page.DigestOf(e.Reference)}
 	source := branch{Text: "source file", Parts: commitOf(claim)}
 	if all := p.named("source", true); len(all) > 0 {
 		source.Digest = all[0].Digest
 	}
 	reference.Parts = append(append([]branch{source}, p.named("source file", true)...), p.named("imported model", true)...)
 	root.Parts = append(root.Parts, made, reference)
-	judged := branch{Text: "judged by", Parts: []branch{{Text: "limits", Digest: digestOf(e.Limits)}, {Text: "interface", Digest: digestOf(e.Interface)}, {Text: "sources, with the cases", Digest: digestOf(e.Sources)}}}
+	judged := branch{Text: "judged by", Parts: []branch{{Text: "limits", Digest: page.DigestOf(e.Limits)}, {Text: "interface", Digest: page.DigestOf(e.Interface)}, {Text: "sources, with the cases", Digest: page.DigestOf(e.Sources)}}}
 	root.Parts = append(root.Parts, judged)
 	return []branch{root}
 }
 
 // buildNote says who built an engine, when, and on which machine.
-func (s *site) buildNote(p *slsa, claim evidence.Claim) string {
+func buildNote(now storage.Clock, p *slsa, claim evidence.Claim) string {
 	text := "signed by " + signer(claim)
 	for _, name := range slices.Sorted(maps.Keys(p.RunDetails.Builder.Version)) {
 		text += ", " + name + " " + p.RunDetails.Builder.Version[name]
@@ -138,7 +140,7 @@ func (s *site) buildNote(p *slsa, claim evidence.Claim) string {
 		text += ", on " + kind
 	}
 	if at := p.RunDetails.Metadata.FinishedOn; !at.IsZero() {
-		text += ", " + s.when(at).Absolute
+		text += ", " + page.MomentOf(now, at).Absolute
 	}
 	return registry.PlainText(text)
 }
@@ -147,7 +149,7 @@ func (s *site) buildNote(p *slsa, claim evidence.Claim) string {
 func digests(all []registry.Digest) []branch {
 	var out []branch
 	for _, d := range all {
-		out = append(out, branch{Digest: digestOf(d)})
+		out = append(out, branch{Digest: page.DigestOf(d)})
 	}
 	return out
 }
@@ -162,7 +164,7 @@ func commitOf(claim evidence.Claim) []branch {
 		return []branch{{Text: "commit not known", Note: registry.PlainText(origin.Git.Missing)}}
 	}
 	git := origin.Git
-	commit := branch{Text: "commit " + registry.PlainText(git.Commit[:min(len(git.Commit), shortDigest)]), Digest: digest{"", ""}}
+	commit := branch{Text: "commit " + registry.PlainText(git.Commit[:min(len(git.Commit), page.ShortDigest)]), Digest: page.Digest{Short: "", Full: ""}}
 	notes := []string{}
 	for _, note := range []string{git.Repository, git.Ref, git.Spec} {
 		if note != "" {
@@ -201,8 +203,8 @@ func jobOf(ci *evidence.CIOrigin) []branch {
 }
 
 // derivation is the tree from the source of a release through its variants to its engines.
-func derivation(in read, e artifact.Engine) []branch {
-	reference := branch{Text: "reference model", Digest: digestOf(e.Reference)}
+func derivation(in Read, e artifact.Engine) []branch {
+	reference := branch{Text: "reference model", Digest: page.DigestOf(e.Reference)}
 	at := make(map[string]int)
 	for _, other := range in.Engines {
 		i, ok := at[other.Variant]
@@ -225,7 +227,7 @@ func derivation(in read, e artifact.Engine) []branch {
 }
 
 // quantization says how the engines of a variant differ from the reference model.
-func quantization(in read, e artifact.Engine) string {
+func quantization(in Read, e artifact.Engine) string {
 	note := e.Precision
 	p, _ := provenanceOf(in.counted, e.Digest)
 	if p == nil {

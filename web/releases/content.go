@@ -1,43 +1,19 @@
-package web
+package releases
 
 import (
 	"context"
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/web/page"
 )
-
-// Content reads what releases consist of. It checks no permission: pages ask it only about content that the reader may read. All
-// fields are required.
-type Content struct {
-	// Files lists the files of an engine of a repository.
-	Files func(ctx context.Context, repository string, engine registry.Digest) ([]artifact.File, error)
-	// Inputs describes the inputs of a case. Those that have neither a picture nor a short text are left out.
-	Inputs func(ctx context.Context, at CaseAt) ([]CaseInput, error)
-	// Labels returns the label of each case of sources; nil if they have none, or not one integer each.
-	Labels func(ctx context.Context, repository string, sources registry.Digest) ([]int64, error)
-}
-
-// CaseAt is a case of the sources of an engine.
-type CaseAt struct {
-	Sources string          // repository of the sources
-	Digest  registry.Digest // of the sources
-	Case    int             // its number, from 0
-	Files   []artifact.File // of the engine; a vocabulary may be among them
-}
-
-// CaseInput is an input of a case as pages show it.
-type CaseInput struct {
-	Name string
-	PNG  []byte // a picture, at most some kilobytes; nil if it is none
-	Text string
-}
 
 // input is that, ready to be shown.
 type input struct {
@@ -53,12 +29,12 @@ const (
 	maxShifts = 20
 )
 
-// cases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
-func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engine, files []artifact.File) error {
-	if s.Content == nil || len(view.Worst) == 0 && view.figures == nil {
+// addCases adds what only readers of the sources may see: the inputs of the worst cases, and which classes shifted.
+func addCases(config *page.Config, r *http.Request, view *engineView, in Read, e artifact.Engine, files []artifact.File) error {
+	if config.Content == nil || len(view.Worst) == 0 && view.figures == nil {
 		return nil
 	}
-	environments, err := s.Registry.Environments(r.Context())
+	environments, err := config.Registry.Environments(r.Context())
 	if err != nil {
 		return err
 	}
@@ -66,7 +42,7 @@ func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engi
 	if first.External() { // its content is not here
 		return nil
 	}
-	err = s.Authorize(r.Context(), storage.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
+	err = config.Authorize(r.Context(), storage.PermissionRead, first.Name, in.Model+"/"+registry.SourcesComponent)
 	if registry.HasCode(err, registry.CodeForbidden) {
 		view.NoSources = "You may not read the sources of this model, so the inputs of cases are not shown."
 		return nil
@@ -74,27 +50,27 @@ func (s *site) cases(r *http.Request, view *engineView, in read, e artifact.Engi
 	if err != nil {
 		return err
 	}
-	at := CaseAt{Sources: registry.SourcesRepository(first.Name, in.Model), Digest: e.Sources, Files: files}
-	if err := s.inputs(r.Context(), view, at); err != nil {
-		return s.withoutSources(r, view, err)
+	at := page.CaseAt{Sources: registry.SourcesRepository(first.Name, in.Model), Digest: e.Sources, Files: files}
+	if err := addInputs(r.Context(), config, view, at); err != nil {
+		return withoutSources(config.Logger, r, view, err)
 	}
-	return s.withoutSources(r, view, s.shifts(r.Context(), view, in, at))
+	return withoutSources(config.Logger, r, view, addShifts(r.Context(), config, view, in, at))
 }
 
 // withoutSources is the page of an engine whose sources cannot be read: they may have been collected since.
-func (s *site) withoutSources(r *http.Request, view *engineView, err error) error {
+func withoutSources(logger *slog.Logger, r *http.Request, view *engineView, err error) error {
 	if err == nil {
 		return nil
 	}
 	if registry.HasCode(err, registry.CodeUnavailable) && r.Context().Err() != nil {
 		return err
 	}
-	view.NoSources, _ = s.explain(r, err)
+	view.NoSources, _ = page.Explain(logger, r, err)
 	view.NoSources = "The cases cannot be read: " + view.NoSources
 	return nil
 }
 
-func (s *site) inputs(ctx context.Context, view *engineView, at CaseAt) error {
+func addInputs(ctx context.Context, config *page.Config, view *engineView, at page.CaseAt) error {
 	left := maxPictures
 	shown := make(map[int]string) // by case, the output beside which its inputs are
 	for i := range view.Worst {
@@ -104,7 +80,7 @@ func (s *site) inputs(ctx context.Context, view *engineView, at CaseAt) error {
 			continue
 		}
 		shown[at.Case] = view.Worst[i].Output
-		inputs, err := s.Content.Inputs(ctx, at)
+		inputs, err := config.Content.Inputs(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -143,7 +119,7 @@ func takenOf(c validators.ClassShift) (all []taken, rest int) {
 		if n < 0 {
 			return "no answer"
 		}
-		return number(n)
+		return page.Number(n)
 	}
 	for i, t := range c.Taken {
 		if i >= takenShown {
@@ -155,16 +131,16 @@ func takenOf(c validators.ClassShift) (all []taken, rest int) {
 	return all, rest
 }
 
-// shifts adds the classes whose answers shifted, by the per-case figures of the report.
-func (s *site) shifts(ctx context.Context, view *engineView, in read, at CaseAt) error {
+// addShifts adds the classes whose answers shifted, by the per-case figures of the report.
+func addShifts(ctx context.Context, config *page.Config, view *engineView, in Read, at page.CaseAt) error {
 	if view.figures == nil {
 		return nil
 	}
-	labels, err := s.Content.Labels(ctx, at.Sources, at.Digest)
+	labels, err := config.Content.Labels(ctx, at.Sources, at.Digest)
 	if err != nil || labels == nil {
 		return err
 	}
-	bundle, err := s.Registry.Bundle(ctx, in.environment, in.Model, view.figures.bundle)
+	bundle, err := config.Registry.Bundle(ctx, in.environment, in.Model, view.figures.bundle)
 	if err != nil || len(bundle.Figures) == 0 {
 		return err
 	}
@@ -179,7 +155,7 @@ func (s *site) shifts(ctx context.Context, view *engineView, in read, at CaseAt)
 		if c.Lost == 0 && c.Won == 0 && len(c.Taken) == 0 || len(view.Shifts) == maxShifts {
 			continue
 		}
-		one := shift{Class: number(c.Class), Cases: c.Cases, Lost: fmt.Sprintf("%.3g", c.Lost), Won: fmt.Sprintf("%.3g", c.Won)}
+		one := shift{Class: page.Number(c.Class), Cases: c.Cases, Lost: fmt.Sprintf("%.3g", c.Lost), Won: fmt.Sprintf("%.3g", c.Won)}
 		one.Taken, one.Rest = takenOf(c)
 		view.Shifts = append(view.Shifts, one)
 		view.Taken = view.Taken || len(one.Taken) > 0
