@@ -1,12 +1,10 @@
 package format
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -77,18 +75,6 @@ func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
 	return m, withPath(path, err)
 }
 
-// open opens a file. It does not block on a pipe.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: there is no such file; check the path", path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open model file: %w", err)
-	}
-	return f, nil
-}
-
 // look returns the kind of an open file, which must be regular and not too large.
 func look(f *os.File, lim Limits) (size int64, found finding, err error) {
 	info, err := f.Stat()
@@ -156,12 +142,4 @@ func refuse(path string, found finding, want Kind) error {
 	return registry.Errorf(registry.CodeInvalid,
 		"%s: its bytes are %s, expected %s; convert the model or name another file",
 		path, says, want.Describe())
-}
-
-// withPath adds the file's name to an error and keeps the error's code.
-func withPath(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return registry.Errorf(registry.CodeOf(err), "%s: %w", path, err)
 }

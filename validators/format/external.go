@@ -58,6 +58,21 @@ func checkLocation(root *os.Root, location string, need int64) error {
 	return nil
 }
 
+// checkExternalSizes checks the external data of a model by the sizes of the files beside it. Errors: CodeUnsafe for a
+// location outside the model's folder; CodeInvalid for a file that is missing or too short.
+func checkExternalSizes(m *Model, sizeOf func(location string) (size int64, ok bool)) error {
+	for _, location := range m.ExternalData {
+		if !isPlainPath(location) {
+			return outside(location)
+		}
+		if there, ok := sizeOf(location); !ok || there < m.ExternalBytes[location] {
+			return registry.Errorf(registry.CodeInvalid,
+				"external data %q is missing or too short: store it next to the model, or in it", location)
+		}
+	}
+	return nil
+}
+
 func outside(location string) error {
 	return registry.Errorf(registry.CodeUnsafe,
 		"external data %q is outside the model's folder or no plain relative path; save the model again with its data next to it", location)

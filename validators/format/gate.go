@@ -43,7 +43,8 @@ func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 func checkStructure(kind Kind, r io.ReaderAt, size int64) error {
 	switch kind {
 	case GGUF:
-		return checkGGUF(r, size)
+		_, err := ReadGGUF(r, size)
+		return err
 	case XGBoost:
 		return checkXGBoost(r, size)
 	case LightGBM:
@@ -88,18 +89,10 @@ func (g Gate) checkONNX(name string, r io.ReaderAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	for _, location := range m.ExternalData {
-		if !isPlainPath(location) {
-			return outside(location)
+	return checkExternalSizes(m, func(location string) (int64, bool) {
+		if g.Beside == nil {
+			return 0, false
 		}
-		there, ok := int64(0), false
-		if g.Beside != nil {
-			there, ok = g.Beside(path.Join(path.Dir(name), location))
-		}
-		if !ok || there < m.ExternalBytes[location] {
-			return registry.Errorf(registry.CodeInvalid,
-				"external data %q is missing or too short: store it next to the model, or in it", location)
-		}
-	}
-	return nil
+		return g.Beside(path.Join(path.Dir(name), location))
+	})
 }

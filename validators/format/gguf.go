@@ -32,14 +32,8 @@ const (
 	ggufArray  = 9
 )
 
-// checkGGUF walks the header of a GGUF file, which says how much its readers make room for.
-// Errors: CodeUnsafe.
-func checkGGUF(r io.ReaderAt, size int64) error {
-	_, err := ReadGGUF(r, size)
-	return err
-}
-
-// ReadGGUF walks the header of a GGUF file of size bytes, and returns its facts about the model. Errors:
+// ReadGGUF walks the header of a GGUF file of size bytes, which says how much its readers make room for, and returns its facts
+// about the model. Errors:
 // CodeUnsafe for a header that is damaged or hostile.
 func ReadGGUF(r io.ReaderAt, size int64) (GGUFHeader, error) {
 	g := ggufReader{r: &window{r: r, size: size}, size: size, texts: map[string]string{}, numbers: map[string]uint64{}, types: map[uint32]int{}}
@@ -191,25 +185,4 @@ func (g *ggufReader) tensor() {
 		return
 	}
 	g.end = max(g.end, offset+(weights+block.numbers-1)/block.numbers*block.bytes)
-}
-
-// window reads ahead, so that many small reads cost few large ones. Unlike other readers at an offset, it is for one
-// caller at a time.
-type window struct {
-	r    io.ReaderAt
-	size int64
-	at   int64
-	data []byte
-}
-
-func (w *window) ReadAt(p []byte, off int64) (int, error) {
-	if off < w.at || off+int64(len(p)) > w.at+int64(len(w.data)) {
-		buf := make([]byte, min(max(64<<10, int64(len(p))), w.size-off))
-		n, err := w.r.ReadAt(buf, off)
-		if n < len(p) {
-			return copy(p, buf[:n]), err
-		}
-		w.at, w.data = off, buf[:n]
-	}
-	return copy(p, w.data[off-w.at:]), nil
 }

@@ -87,8 +87,8 @@ func (t flatTable) field(number int64) (int64, bool) {
 }
 
 // isJAXExport follows the offsets of a flatbuffer to the program.
-func isJAXExport(src *source) bool {
-	table, ok := rootTable(src, src.size)
+func isJAXExport(r io.ReaderAt, size int64) bool {
+	table, ok := rootTable(r, size)
 	if !ok {
 		return false
 	}
@@ -96,27 +96,27 @@ func isJAXExport(src *source) bool {
 	return ok && strings.HasPrefix(string(table.bytes(program+flatLen, len(mlirMagic))), mlirMagic)
 }
 
-// ExportTie reads which platform a program of jax.export is for. It has no machine code, so it says no more.
-func ExportTie(r io.ReaderAt, size int64) (Tie, error) {
+// jaxPlatform reads which platform a program of jax.export is for. Errors: CodeInvalid.
+func jaxPlatform(r io.ReaderAt, size int64) (string, error) {
 	table, ok := rootTable(r, size)
 	if !ok {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not a program of jax.export")
+		return "", registry.Errorf(registry.CodeInvalid, "this is not a program of jax.export")
 	}
 	platforms, ok := table.field(jaxPlatformsField)
 	count := table.bytes(platforms, flatLen)
 	if !ok || count == nil {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the program of jax.export does not name its platform")
+		return "", registry.Errorf(registry.CodeInvalid, "the program of jax.export does not name its platform")
 	}
 	if n := binary.LittleEndian.Uint32(count); n != 1 {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the program of jax.export is for %d platforms: want one", n)
+		return "", registry.Errorf(registry.CodeInvalid, "the program of jax.export is for %d platforms: want one", n)
 	}
 	name, ok := table.follow(platforms + flatLen)
 	if ok {
 		if length := table.bytes(name, flatLen); length != nil && binary.LittleEndian.Uint32(length) <= maxPlatformName {
 			if text := table.bytes(name+flatLen, int(binary.LittleEndian.Uint32(length))); text != nil && utf8.Valid(text) {
-				return Tie{Backend: string(text)}, nil
+				return string(text), nil
 			}
 		}
 	}
-	return Tie{}, registry.Errorf(registry.CodeInvalid, "the platform of the program of jax.export cannot be read")
+	return "", registry.Errorf(registry.CodeInvalid, "the platform of the program of jax.export cannot be read")
 }

@@ -57,7 +57,7 @@ const exportKeras = "build the model of Keras' own layers, or export it: model.e
 
 // IsKeras reports whether the size bytes of r may be a .keras archive, which [CheckKeras] checks.
 func IsKeras(r io.ReaderAt, size int64) bool {
-	archive, err := zip.NewReader(&budget{r: r, left: zipDirBytes}, size)
+	archive, err := listZip(r, size)
 	if err != nil {
 		return false
 	}

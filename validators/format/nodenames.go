@@ -31,7 +31,7 @@ func NodeNames(path, op string, most int, lim Limits) ([]string, error) {
 			return nil
 		}
 		at++
-		name, operator, err := again.named(f)
+		name, operator, err := named(again, f)
 		if operator != op || len(names) == most {
 			return err
 		}
@@ -46,11 +46,11 @@ func NodeNames(path, op string, most int, lim Limits) ([]string, error) {
 
 // again is a scanner for a second look at the model.
 func (rd *reader) again() *scanner {
-	return &scanner{r: rd.r, size: rd.size, fields: rd.lim.MaxFields, memory: rd.lim.MaxMemory}
+	return newScanner(rd.r, rd.size, rd.lim)
 }
 
 // named reads name and operator of a node.
-func (s *scanner) named(node field) (name, op string, err error) {
+func named(s *scanner, node field) (name, op string, err error) {
 	err = s.each(node.span, "NodeProto", func(f field) (err error) {
 		switch {
 		case f.typ != protowire.BytesType:

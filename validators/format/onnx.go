@@ -37,7 +37,7 @@ func readONNX(r io.ReaderAt, size int64, lim Limits) (*reader, error) {
 		ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{},
 		Producers: map[string]string{}, ProducerNames: map[string]string{}}
 	rd := &reader{
-		scanner: scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory},
+		scanner: newScanner(r, size, lim),
 		lim:     lim, m: m, initializers: map[string]bool{}, functions: map[[2]string]bool{}, calls: map[[2]string]bool{},
 		flow: newFlow(lim),
 	}
@@ -52,7 +52,7 @@ func readONNX(r io.ReaderAt, size int64, lim Limits) (*reader, error) {
 
 // reader builds a Model from the messages of a file.
 type reader struct {
-	scanner
+	*scanner
 	lim          Limits
 	m            *Model
 	graphs       int
@@ -136,13 +136,13 @@ func (rd *reader) metadata(f field) error {
 	if err := rd.keep(f.at, f.span.len()); err != nil {
 		return err
 	}
-	key, value, err := rd.entry(f)
+	key, value, err := entry(rd.scanner, f)
 	rd.m.Metadata[key] = value
 	return err
 }
 
 // entry reads StringStringEntryProto, whose size the caller has already counted.
-func (s *scanner) entry(f field) (key, value string, err error) {
+func entry(s *scanner, f field) (key, value string, err error) {
 	err = s.each(f.span, "StringStringEntryProto", func(g field) (err error) {
 		switch {
 		case g.num == 1 && g.typ == protowire.BytesType:
@@ -226,7 +226,7 @@ func (rd *reader) finish() error {
 // isONNX reports whether the bytes look like a ModelProto: an IR version and a graph among
 // fields with the right wire types, up to the end or to where the file was truncated.
 func isONNX(r io.ReaderAt, size int64) bool {
-	s := scanner{r: r, size: size, fields: 1 << 16}
+	s := newScanner(r, size, Limits{MaxFields: 1 << 16})
 	var version, graph bool
 	for at := int64(0); at < size; {
 		f, next, err := s.next(at, span{0, size}, "ModelProto")

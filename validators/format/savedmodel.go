@@ -147,7 +147,7 @@ var (
 // that are not a SavedModel with a graph, or are beyond lim; those of r without a code.
 func ReadSavedModel(r io.ReaderAt, size int64, lim Limits) (map[string]int, error) {
 	lim = lim.withDefaults()
-	s := scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory}
+	s := newScanner(r, size, lim)
 	ops, graphs := make(map[string]int), 0
 	count := func(f field) error {
 		op, err := s.text(f)
@@ -166,7 +166,7 @@ func ReadSavedModel(r io.ReaderAt, size int64, lim Limits) (map[string]int, erro
 		graphs++
 		for _, nodes := range toNodes {
 			for _, operators := range toOperators {
-				if err := s.descend(meta.span, slices.Concat(nodes, operators), count); err != nil {
+				if err := s.descend("SavedModel", meta.span, slices.Concat(nodes, operators), count); err != nil {
 					return err
 				}
 			}
@@ -180,36 +180,4 @@ func ReadSavedModel(r io.ReaderAt, size int64, lim Limits) (map[string]int, erro
 		return nil, err
 	}
 	return ops, nil
-}
-
-// descend calls leaf for every field at the end of a path of field numbers.
-func (s *scanner) descend(sp span, way []protowire.Number, leaf func(field) error) error {
-	return s.each(sp, "SavedModel", func(f field) error {
-		switch {
-		case f.num != way[0] || f.typ != protowire.BytesType:
-			return nil
-		case len(way) == 1:
-			return leaf(f)
-		}
-		return s.descend(f.span, way[1:], leaf)
-	})
-}
-
-// isSavedModel recognizes version 1 of SavedModel with only graphs in it: the first graph must
-// have a GraphDef.
-func isSavedModel(r io.ReaderAt, size int64) bool {
-	s := scanner{r: r, size: size, fields: 1 << 16}
-	var version, graph bool
-	err := s.each(span{0, size}, "SavedModel", func(f field) error {
-		switch {
-		case f.num == 1 && f.typ == protowire.VarintType && f.val == 1:
-			version = true
-		case f.num == 2 && f.typ == protowire.BytesType:
-			return s.descend(f.span, []protowire.Number{2}, func(field) error { graph = true; return nil })
-		default:
-			return invalidAt(f.at, "no field of SavedModel")
-		}
-		return nil
-	})
-	return err == nil && version && graph
 }

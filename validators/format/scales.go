@@ -25,7 +25,7 @@ import (
 // node, or an error of r or external.
 func CheckScales(r io.ReaderAt, size int64, lim Limits, external func(location string) (io.ReaderAt, int64, error)) error {
 	lim = lim.withDefaults()
-	q := scaleReader{scanner: scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory},
+	q := scaleReader{scanner: newScanner(r, size, lim),
 		constants: map[string]*scaleTensor{}, values: map[string]span{}, makers: map[string]*scaleNode{}, external: external}
 	err := q.graphs(func(sp span) error { return q.each(sp, "GraphProto", q.node) })
 	if err == nil {
@@ -49,7 +49,7 @@ func CheckScales(r io.ReaderAt, size int64, lim Limits, external func(location s
 
 // scaleReader reads the nodes that quantize, and then the constants that they name.
 type scaleReader struct {
-	scanner
+	*scanner
 	nodes     []*scaleNode
 	constants map[string]*scaleTensor // that nodes read; not set while they are not found
 	values    map[string]span         // of Constant nodes

@@ -143,7 +143,7 @@ func (q *scaleReader) externalEntry(f field, at *outsideTensor) error {
 	if f.typ != protowire.BytesType || f.span.len() > maxName {
 		return invalidAt(f.at, "an entry of external_data of %d bytes; at most %d are allowed", f.span.len(), maxName)
 	}
-	key, value, err := q.entry(f)
+	key, value, err := entry(q.scanner, f)
 	switch key {
 	case "location":
 		at.location = value

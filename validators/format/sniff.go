@@ -84,7 +84,7 @@ func (in *inspection) classify(src *source, depth int) finding {
 		return finding{kind: SavedModel}
 	case compressed:
 		return stream
-	case isJAXExport(src):
+	case isJAXExport(src, src.size):
 		return finding{kind: JAXExport}
 	}
 	return finding{kind: sniffFlatbuffer(head)}

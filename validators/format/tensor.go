@@ -110,7 +110,7 @@ func (rd *reader) external(f field, t *tensor) error {
 	if f.span.len() > maxName {
 		return invalidAt(f.at, "an entry of external_data of %d bytes; at most %d are allowed", f.span.len(), maxName)
 	}
-	key, value, err := rd.entry(f)
+	key, value, err := entry(rd.scanner, f)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type packageMetadata struct {
 // PackageTie reads a package of AOTInductor: a zip archive with one shared object, JSON about it, and for a GPU its kernels as
 // machine code. The loader unpacks it into a folder, so its entries have plain paths, and are stored as they are.
 func PackageTie(r io.ReaderAt, size int64) (Tie, error) {
-	archive, err := zip.NewReader(&budget{r: r, left: zipDirBytes}, size)
+	archive, err := listZip(r, size)
 	if err != nil {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not a package of AOTInductor: %w", err)
 	}

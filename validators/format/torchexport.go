@@ -1,7 +1,6 @@
 package format
 
 import (
-	"archive/zip"
 	"io"
 	"path"
 	"strings"
@@ -11,7 +10,7 @@ import (
 // folder with the name of its format in archive_format, and a program in models
 // (torch/export/pt2_archive/constants.py).
 func IsTorchExport(r io.ReaderAt, size int64) bool {
-	archive, err := zip.NewReader(&budget{r: r, left: zipDirBytes}, size)
+	archive, err := listZip(r, size)
 	if err != nil {
 		return false
 	}

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"archive/zip"
 	"io"
 	"path"
 	"strings"
@@ -10,7 +9,7 @@ import (
 // IsTorchScript reports whether the size bytes of r are an archive that torch.jit.save wrote: one folder with
 // data.pkl, constants.pkl and code (torch/csrc/jit/serialization/export_module.cpp).
 func IsTorchScript(r io.ReaderAt, size int64) bool {
-	archive, err := zip.NewReader(&budget{r: r, left: zipDirBytes}, size)
+	archive, err := listZip(r, size)
 	if err != nil {
 		return false
 	}

@@ -40,6 +40,11 @@ type scanner struct {
 	base   int64
 }
 
+// newScanner returns a scanner of the size bytes of r. Of the limits it uses MaxFields and MaxMemory.
+func newScanner(r io.ReaderAt, size int64, lim Limits) *scanner {
+	return &scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory}
+}
+
 // each calls visit for every field of the message in sp; the message's name is only for errors.
 // It stops at the first error.
 func (s *scanner) each(sp span, message string, visit func(field) error) error {
@@ -180,4 +185,17 @@ func readError(at, size int64, err error) error {
 			"truncated at byte %d of %d: the file became shorter while it was read", at, size)
 	}
 	return fmt.Errorf("read at byte %d: %w", at, err)
+}
+
+// descend calls leaf for every field at the end of a path of field numbers.
+func (s *scanner) descend(message string, sp span, way []protowire.Number, leaf func(field) error) error {
+	return s.each(sp, message, func(f field) error {
+		switch {
+		case f.num != way[0] || f.typ != protowire.BytesType:
+			return nil
+		case len(way) == 1:
+			return leaf(f)
+		}
+		return s.descend(message, f.span, way[1:], leaf)
+	})
 }

@@ -16,11 +16,6 @@ import (
 )
 
 const (
-	// zipDirBytes limits the size of an archive's directory, which is also the memory that
-	// listing needs.
-	zipDirBytes = 32 << 20
-	// zipReadBytes limits what is read of an archive in all.
-	zipReadBytes = 1 << 30
 	// zipFree is what an archive may expand to, whatever its own size is; beyond that, zipRatio
 	// is how often its size.
 	zipFree, zipRatio = 1 << 30, 200
@@ -236,19 +231,4 @@ func isPickleName(name string) bool {
 		}
 	}
 	return false
-}
-
-var errBudget = errors.New("too many bytes")
-
-// budget fails after left bytes were read through it.
-type budget struct {
-	r    io.ReaderAt
-	left int64
-}
-
-func (b *budget) ReadAt(p []byte, off int64) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, errBudget
-	}
-	return b.r.ReadAt(p, off)
 }
