@@ -93,43 +93,15 @@ func TestCheckFiles(t *testing.T) {
 	wantCode(t, format.Check(model, format.ONNX, format.Limits{MaxBytes: 5}), registry.CodeInvalid)
 }
 
-func TestCheckExternalData(t *testing.T) {
+// A model of the limit's size passes.
+func TestCheckAtTheLimits(t *testing.T) {
 	t.Parallel()
-	outside := write(t, t.TempDir(), "secret", make([]byte, 64))
 	dir := t.TempDir()
-	write(t, dir, "w.bin", make([]byte, 64))
-	write(t, dir, "sub/w..bin", make([]byte, 64))
-	write(t, dir, "short.bin", make([]byte, 7))
-	for name, target := range map[string]string{"link.bin": outside, "inside.bin": "w.bin", "linked": "sub", "up": ".."} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+	path := write(t, dir, "engine.plan", []byte("ptrt\x00\x00\x00\x00"))
+	if err := format.Check(path, format.TensorRT, format.Limits{MaxBytes: 8}); err != nil {
+		t.Errorf("8 bytes of 8: %v", err)
 	}
-	tests := []struct {
-		location string
-		code     registry.Code // empty if it passes
-	}{
-		{"w.bin", ""}, {"./w.bin", ""}, {"sub/w..bin", ""},
-		{outside, registry.CodeUnsafe}, {"../secret", registry.CodeUnsafe}, {"sub/../w.bin", registry.CodeUnsafe},
-		{"sub/../../x", registry.CodeUnsafe}, {`..\secret`, registry.CodeUnsafe}, {`C:/secret`, registry.CodeUnsafe},
-		{"w.bin\x00", registry.CodeUnsafe}, {strings.Repeat("a", 300), registry.CodeUnsafe},
-		{"link.bin", registry.CodeUnsafe}, {"inside.bin", registry.CodeUnsafe}, {"linked/w..bin", registry.CodeUnsafe},
-		{"up/x", registry.CodeUnsafe}, {"sub", registry.CodeUnsafe}, {".", registry.CodeUnsafe}, {"w.bin/x", registry.CodeUnsafe},
-		{"none.bin", registry.CodeInvalid}, {"short.bin", registry.CodeInvalid},
-	}
-	for _, tc := range tests {
-		t.Run(strings.ReplaceAll(tc.location, "/", "|"), func(t *testing.T) {
-			t.Parallel()
-			m, err := read(t, modelOf(graphOf(msg{}.sub(5, external(tc.location, "", "")))))
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch err := format.CheckExternalData(dir, m); {
-			case tc.code == "" && err != nil:
-				t.Errorf("refused: %v", err)
-			case tc.code != "":
-				wantCode(t, err, tc.code)
-			}
-		})
+	if err := format.Check(path, format.TensorRT, format.Limits{MaxBytes: 7}); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("8 bytes of 7: error %v, want CodeInvalid", err)
 	}
 }

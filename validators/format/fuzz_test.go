@@ -1,7 +1,6 @@
 package format_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,15 +13,19 @@ import (
 // seed adds every test file, and what the tests build.
 func seed(f *testing.F) {
 	f.Helper()
-	files, err := filepath.Glob("testdata/*.*")
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no test files: %v", err)
-	}
-	for _, name := range files {
-		f.Add(testdata(f, filepath.Base(name)))
+	var files []string
+	for _, pattern := range []string{"testdata/*.*", "onnx/testdata/*.*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			f.Fatalf("no test files: %v", err)
+		}
+		files = append(files, found...)
 	}
 	for _, name := range []string{"tokens.onnx", "segments.onnx"} {
-		data, err := os.ReadFile(runnable + name)
+		files = append(files, "../../cmd/mlpromote/testdata/models/"+name)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -98,29 +101,6 @@ func FuzzSniff(f *testing.F) {
 		}
 		if len(data) > 2 && data[0] == 0x80 && data[1] <= 5 && strings.ContainsRune("c(]})NX\x8c\x93\x95", rune(data[2])) && kind != format.Pickle {
 			t.Errorf("a pickle's header is %v", kind)
-		}
-	})
-}
-
-// FuzzReadONNX expects a whole model or an error with a code, in bounded
-// memory; and that what is read as a model is not also recognised as nothing.
-func FuzzReadONNX(f *testing.F) {
-	seed(f)
-	lim := format.Limits{MaxDepth: 8, MaxNodes: 1000, MaxTensors: 1000, MaxFields: 100_000, MaxMemory: 1 << 20}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := format.ReadONNX(bytes.NewReader(data), int64(len(data)), lim)
-		if err != nil {
-			if code := registry.CodeOf(err); m != nil || code != registry.CodeInvalid && code != registry.CodeUnsafe {
-				t.Errorf("%v, code %q", err, code)
-			}
-			return
-		}
-		if len(m.Outputs) == 0 || len(m.Opsets) == 0 || m.IRVersion < 1 || m.InitializerBytes < 0 {
-			t.Errorf("half a model: %+v", m)
-		}
-		checkUses(t, m)
-		if sniff(data) == format.Unknown {
-			t.Error("a model of unknown format")
 		}
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // msg builds a protobuf message field by field.
@@ -61,13 +60,6 @@ func external(location, offset, length string) msg {
 	}
 	return t
 }
-
-func read(t *testing.T, data []byte) (*format.Model, error) {
-	t.Helper()
-	return format.ReadONNX(bytes.NewReader(data), int64(len(data)), format.Limits{})
-}
-
-func sniff(data []byte) format.Kind { return format.Sniff(bytes.NewReader(data), int64(len(data))) }
 
 func testdata(t testing.TB, name string) []byte {
 	t.Helper()
@@ -137,4 +129,25 @@ func jaxExport(field int, program string) string {
 	out = le.AppendUint32(out, 4)             // from the field to the vector
 	out = le.AppendUint32(out, uint32(len(program)))
 	return string(append(out, program...))
+}
+
+// initializer is a tensor of the main graph.
+func initializer(fields msg) msg { return msg{}.sub(5, fields) }
+
+// nodes is so many of one operator.
+func nodes(n int) msg {
+	g := msg{}
+	for range n {
+		g = g.sub(1, node("Relu"))
+	}
+	return g
+}
+
+// nested is a model with If inside If.
+func nested(depth int) msg {
+	g := graphOf(msg{}.sub(1, node("Relu")))
+	for range depth {
+		g = graphOf(msg{}.sub(1, node("If").sub(5, msg{}.sub(6, g))))
+	}
+	return modelOf(g)
 }

@@ -241,15 +241,6 @@ func TestMemoryAddress(t *testing.T) {
 	wantCode(t, err, registry.CodeUnsafe)
 }
 
-// nested is a model with If inside If.
-func nested(depth int) msg {
-	g := graphOf(msg{}.sub(1, node("Relu")))
-	for range depth {
-		g = graphOf(msg{}.sub(1, node("If").sub(5, msg{}.sub(6, g))))
-	}
-	return modelOf(g)
-}
-
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	many := msg{}
@@ -381,4 +372,9 @@ func equal[T any](t *testing.T, what string, got, want T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
+}
+
+func read(t *testing.T, data []byte) (*format.Model, error) {
+	t.Helper()
+	return format.ReadONNX(bytes.NewReader(data), int64(len(data)), format.Limits{})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -43,13 +44,25 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-func TestReadTieOfGraph(t *testing.T) {
+// A runtime is met by what lets no older one in.
+func TestNeedMet(t *testing.T) {
 	t.Parallel()
-	tie, err := format.OpenTie("testdata/linear.onnx", format.GraphTie)
-	if want := (format.Need{Version: "1.12", Because: "operator set 17"}); err != nil || tie.ONNXRuntime != want {
-		t.Errorf("%+v, %v; want %+v", tie, err, want)
-	}
-	if _, err := format.OpenTie("testdata/make.py", format.GraphTie); !registry.HasCode(err, registry.CodeInvalid) {
-		t.Errorf("no graph: %v", err)
+	need := format.Need{Version: "1.18"}
+	for name, c := range map[string]struct {
+		need format.Need
+		by   artifact.Constraint
+		want bool
+	}{
+		"the very version":      {need, artifact.Constraint{Exact: "1.18"}, true},
+		"an earlier one":        {need, artifact.Constraint{Exact: "1.17.9"}, false},
+		"from it on":            {need, artifact.Constraint{Min: "1.18.0"}, true},
+		"from an earlier one":   {need, artifact.Constraint{Min: "1.17"}, false},
+		"below a later one":     {need, artifact.Constraint{Below: "2"}, false},
+		"nothing needed":        {format.Need{}, artifact.Constraint{Below: "2"}, true},
+		"nothing is let in yet": {need, artifact.Constraint{}, false},
+	} {
+		if got := c.need.Met(c.by); got != c.want {
+			t.Errorf("%s: met %v, want %v", name, got, c.want)
+		}
 	}
 }

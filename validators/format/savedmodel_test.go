@@ -2,6 +2,7 @@ package format_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,7 +87,11 @@ func TestSavedModelFolder(t *testing.T) {
 // FuzzReadSavedModel expects operators or an error with a code, in bounded memory, and
 // no operators of what is taken for another kind that carries none.
 func FuzzReadSavedModel(f *testing.F) {
-	seed(f)
+	f.Add([]byte(saved(msg{}.str(2, "MatMul").sub(5, msg{}.str(1, "f").sub(2, msg{}.sub(10, msg{}.str(1, "ReadFile")))))))
+	f.Add([]byte(saved(msg{}.str(2, "Add"))[:20]))
+	f.Add([]byte(small()))
+	f.Add([]byte(nested(3)))
+	f.Add(zipped(f, "a/data.pkl", "\x80\x02."))
 	lim := format.Limits{MaxFields: 100_000, MaxMemory: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		ops, err := format.ReadSavedModel(bytes.NewReader(data), int64(len(data)), lim)
@@ -103,4 +108,27 @@ func FuzzReadSavedModel(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The files of a SavedModel are counted, and so are their bytes.
+func TestSavedModelAtTheLimits(t *testing.T) {
+	t.Parallel()
+	graph := saved(msg{}.str(2, "Add"))
+	if _, err := format.CheckSavedModel(folderOf(t, graph), format.Limits{MaxBytes: int64(len(graph)) + 3}); err != nil {
+		t.Errorf("three bytes beside the graph, of three: %v", err)
+	}
+	for files, ok := range map[int]bool{1023: true, 1024: false} { // beside saved_model.pb
+		dir := t.TempDir()
+		write(t, dir, "saved_model.pb", graph)
+		for i := range files {
+			write(t, filepath.Join(dir, "assets"), fmt.Sprint(i), nil)
+		}
+		names, err := format.CheckSavedModel(dir, format.Limits{})
+		if ok && (err != nil || len(names) != files+1) {
+			t.Errorf("%d files: %d names, error %v", files, len(names), err)
+		}
+		if !ok && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "more than 1024 files")) {
+			t.Errorf("%d files: error %v, want CodeInvalid", files, err)
+		}
+	}
 }

@@ -257,7 +257,7 @@ func TestExternalScales(t *testing.T) {
 
 // Whatever the bytes are, the answer has a code, in bounded memory.
 func FuzzScales(f *testing.F) {
-	seed(f)
+	seedModels(f)
 	f.Add([]byte(quantizedConv(nil)))
 	lim := format.Limits{MaxFields: 100_000, MaxMemory: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte) {

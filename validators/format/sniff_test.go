@@ -184,3 +184,85 @@ func TestKind(t *testing.T) {
 		t.Error("the wrong kinds carry code")
 	}
 }
+
+func sniff(data []byte) format.Kind { return format.Sniff(bytes.NewReader(data), int64(len(data))) }
+
+// Beginnings that are just long enough, and one byte too short, for what recognises them.
+func TestSniffBoundaries(t *testing.T) {
+	t.Parallel()
+	pe := func(at byte, rest string) string {
+		return "MZ" + strings.Repeat("\x00", 58) + string([]byte{at, 0, 0, 0}) + rest
+	}
+	for name, c := range map[string]struct {
+		data string
+		want format.Kind
+	}{
+		"an ELF magic alone":               {"\x7fELF", format.NativeObject},
+		"three of its bytes":               {"\x7fEL", format.Unknown},
+		"a PE header behind a gap":         {pe(0x44, "\x00\x00\x00\x00PE\x00\x00"), format.NativeObject},
+		"a PE header that is cut":          {pe(0x40, "PE\x00"), format.Unknown},
+		"MZ in a text":                     {"MZ" + strings.Repeat("a", 70), format.Unknown},
+		"a flatbuffer identifier alone":    {"\x1c\x00\x00\x00TFL3", format.TFLite},
+		"a flatbuffer identifier, cut":     {"\x1c\x00\x00\x00TFL", format.Unknown},
+		"the shortest safetensors":         {"\x02\x00\x00\x00\x00\x00\x00\x00{}", format.Safetensors},
+		"a header too short for an object": {"\x01\x00\x00\x00\x00\x00\x00\x00{}", format.Unknown},
+		"a header that is no object":       {"\x02\x00\x00\x00\x00\x00\x00\x00[]", format.Unknown},
+		"HDF5 that is cut":                 {"\x89HDF\r\n\x1a", format.Unknown},
+		"HDF5 behind 512 bytes":            {strings.Repeat("\x00", 512) + "\x89HDF\r\n\x1a\n", format.HDF5},
+		"HDF5 behind 511 bytes":            {strings.Repeat("\x00", 511) + "\x89HDF\r\n\x1a\n", format.Unknown},
+		"the header of a pickle alone":     {"\x80\x05", format.Pickle},
+		"a protocol that there is not":     {"\x80\x06", format.Unknown},
+		"numpy of version 2":               {"\x93NUMPY\x02\x00\x02\x00\x00\x00{}", format.Numpy},
+		"numpy of version 3":               {"\x93NUMPY\x03\x00\x02\x00\x00\x00{}", format.Numpy},
+		"numpy of version 4":               {"\x93NUMPY\x04\x00\x02\x00\x00\x00{}", format.NumpyObject},
+		"numpy whose header is cut":        {"\x93NUMPY\x01\x00\x03\x00{}", format.NumpyObject},
+		"numpy without a header":           {"\x93NUMPY\x01\x00", format.NumpyObject},
+		"numpy that says object":           {"\x93NUMPY\x01\x00\x08\x00{'obj':1}", format.NumpyObject},
+		"numpy with an escape":             {"\x93NUMPY\x01\x00\x06\x00{'\\x':", format.NumpyObject},
+		"a folder in an archive":           {string(zipped(t, "a/", "", "a/b", "text")), format.Zip},
+		"a flatbuffer that begins as zlib": {"\x78\x9c\xff\xffTFL3", format.TFLite},
+		"an empty archive behind bytes":    {"some text " + string(zipped(t)), format.Unknown},
+		"an archive behind bytes":          {"some text " + string(zipped(t, "a", "text")), format.Zip},
+		"an archive that is encrypted":     {encrypted(t), format.Unknown},
+		"a call after an import":           {"cos\nsystem\n)R text", format.Pickle},
+		"a call without an import":         {"N)R text", format.Unknown},
+		"a state without an import":        {"N}b text", format.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := sniff([]byte(c.data)); got != c.want {
+				t.Errorf("Sniff = %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// encrypted is an archive whose only entry says that it is encrypted.
+func encrypted(t *testing.T) string {
+	t.Helper()
+	data := zipped(t, "a", "text")
+	data[6] |= 1                                         // local header
+	data[bytes.Index(data, []byte("PK\x01\x02"))+8] |= 1 // directory
+	return string(data)
+}
+
+// A SavedModel has one version, and graphs of it.
+func TestSniffSavedModel(t *testing.T) {
+	t.Parallel()
+	graph := msg{}.sub(2, msg{}.sub(2, msg{}.sub(1, msg{}.str(2, "Add"))))
+	for name, c := range map[string]struct {
+		data msg
+		want format.Kind
+	}{
+		"version and graph":   {append(msg{}.num(1, 1), graph...), format.SavedModel},
+		"no version":          {graph, format.Unknown},
+		"another version":     {append(msg{}.num(1, 2), graph...), format.Unknown},
+		"no graph":            {msg{}.num(1, 1).sub(2, msg{}.str(1, "meta")), format.Unknown},
+		"something else too":  {append(append(msg{}.num(1, 1), graph...), msg{}.num(3, 1)...), format.Unknown},
+		"a graph that is cut": {append(msg{}.num(1, 1), graph...)[:10], format.Unknown},
+	} {
+		if got := sniff(c.data); got != c.want {
+			t.Errorf("%s: Sniff = %v, want %v", name, got, c.want)
+		}
+	}
+}

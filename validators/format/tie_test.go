@@ -185,3 +185,50 @@ func FuzzReadTie(f *testing.F) {
 		}
 	})
 }
+
+// blobOf is a blob that claims so many bytes of requirements.
+func blobOf(requirements string, claims uint64) []byte {
+	data := blob(requirements)
+	binary.LittleEndian.PutUint64(data[12:], claims)
+	return data
+}
+
+func TestBlobAtTheLimits(t *testing.T) {
+	t.Parallel()
+	const plain = "meta=1.0;ov=2026.4.1;isa=Intel AVX2"
+	longest := plain + ";" + strings.Repeat("x", 4096-len(plain)-1)
+	for name, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"the longest requirements": {blob(longest), ""},
+		"a byte more":              {blob(longest + "x"), "at most 4096"},
+		"up to the end":            {blob(plain)[:20+len(plain)], ""},
+		"beyond the end":           {blob(plain)[:19+len(plain)], "less than the file"},
+		"an absurd length":         {blobOf(plain, 1<<63), "at most 4096"},
+		"no instructions":          {blob("meta=1.0;ov=2026.4.1"), "want a version (ov) and instructions (isa)"},
+		"nothing":                  {blob(""), "want a version (ov) and instructions (isa)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := format.BlobTie(bytes.NewReader(c.data), int64(len(c.data)))
+			if c.says == "" && err != nil {
+				t.Errorf("error %v, want none", err)
+			}
+			if c.says != "" && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("error %v, want CodeInvalid with %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestReadTieOfGraph(t *testing.T) {
+	t.Parallel()
+	tie, err := format.OpenTie("../onnx/testdata/linear.onnx", format.GraphTie)
+	if want := (format.Need{Version: "1.12", Because: "operator set 17"}); err != nil || tie.ONNXRuntime != want {
+		t.Errorf("%+v, %v; want %+v", tie, err, want)
+	}
+	if _, err := format.OpenTie("../onnx/testdata/make.py", format.GraphTie); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("no graph: %v", err)
+	}
+}

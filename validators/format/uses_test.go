@@ -11,7 +11,7 @@ import (
 )
 
 // models of tests that runtimes run too; make.py there makes them.
-const runnable = "../../cmd/mlpromote/testdata/models/"
+const runnable = "../../../cmd/mlpromote/testdata/models/"
 
 // What the graph says about its inputs bounds what they can be.
 func TestUses(t *testing.T) {
