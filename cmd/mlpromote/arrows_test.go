@@ -39,7 +39,7 @@ func arrows() []rule {
 		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "registry/tempdir", "validators"}},
 		{"cmd/internal/nodeverbs", []string{"registry/api",
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/inspection", "cmd/internal/ui", "pipeline/pull",
-			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci", "validators/format",
+			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci", "validators/format*",
 		}},
 		{"cmd/mlpromote-node", []string{
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/suggest", "cmd/internal/ui", "registry",
@@ -65,20 +65,20 @@ func arrows() []rule {
 		// The environment of the verbs, at the bottom, and the verbs above it.
 		{"pipeline/run", []string{"registry/api",
 			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/plan", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "registry",
-			"validators", "validators/format", "validators/tensor",
+			"validators", "validators/format*", "validators/tensor",
 		}},
-		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format", "validators/tensor"}},
+		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format*", "validators/tensor"}},
 		{"pipeline/ingest", []string{"registry/toolchains",
 			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir",
-			"validators", "validators/format", "validators/tensor",
+			"validators", "validators/format*", "validators/tensor",
 		}},
 		{"pipeline/build", []string{"registry/api",
 			"pipeline/cases", "pipeline/goldenset", "pipeline/ingest", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry",
-			"registry/tempdir", "validators", "validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
+			"registry/tempdir", "validators", "validators/accuracy", "validators/format*", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/verify", []string{"registry/api",
 			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec",
-			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format",
+			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format*",
 			"validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/diagnose", []string{
@@ -91,7 +91,7 @@ func arrows() []rule {
 		}},
 		{"pipeline/draft", []string{"registry/toolchains",
 			"pipeline/cases", "pipeline/confined", "pipeline/ingest", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir", "validators",
-			"validators/accuracy", "validators/format", "validators/tensor",
+			"validators/accuracy", "validators/format*", "validators/tensor",
 		}},
 		{"pipeline/progress", nil},   // a leaf
 		{"pipeline/divergence", nil}, // decides where a graph goes wrong, and runs nothing
@@ -102,7 +102,7 @@ func arrows() []rule {
 		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor"}},
 		{"pipeline/capture/inference", []string{"registry", "validators/tensor"}}, // reads what strangers send
 		// Decides what a build makes, and does nothing.
-		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format"}},
+		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format*"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
 		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
 		{"pipeline/origin", []string{"registry"}},   // runs git on what strangers wrote
@@ -112,7 +112,7 @@ func arrows() []rule {
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "registry/toolchains", "validators"}},
 		{"pipeline/tradeoff", nil},                              // a pure leaf
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
-		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format", "validators/tensor"}}, // of format, how engines are read
+		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format*", "validators/tensor"}}, // of format, how engines are read
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
@@ -123,7 +123,7 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
-		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry", "registry/toolchains", "validators/format"}},
+		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry", "registry/toolchains", "validators/format*"}},
 		{"pipeline/toolchain/drivers/internal/*", []string{"pipeline/toolchain/drivers", "registry/toolchains"}}, // writes the table of registry/toolchains
 		{"pipeline/toolchain/installed", []string{"registry", "registry/toolchains"}},                            // reads what install wrote
 		{"pipeline/toolchain/install", []string{
@@ -147,6 +147,22 @@ func arrows() []rule {
 		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/percase", "validators/tensor"}},
 		{"validators/percase", []string{"registry", "validators/accuracy", "validators/tensor"}}, // the file of a parity report
 		{"validators/performance", []string{"registry", "validators/stats"}},
+		{"validators/format", []string{
+			"registry", "validators/format/bound", "validators/format/classical", "validators/format/gguf", "validators/format/jax", "validators/format/onnx",
+			"validators/format/pickle", "validators/format/protobuf",
+		}},
+		{"validators/format/bound", []string{"registry"}},
+		{"validators/format/classical", []string{"registry", "validators/format/bound"}},
+		{"validators/format/formattest", []string{"registry"}},
+		{"validators/format/gguf", []string{"registry", "validators/format/bound"}},
+		{"validators/format/huggingface", []string{"registry", "validators/format", "validators/format/bound"}},
+		{"validators/format/jax", []string{"registry"}},
+		{"validators/format/onnx", []string{"registry", "validators/format/bound", "validators/format/protobuf"}},
+		{"validators/format/pickle", []string{"validators/format/bound"}},
+		{"validators/format/protobuf", []string{"registry", "validators/format/bound"}},
+		{"validators/format/savedmodel", []string{"registry", "validators/format", "validators/format/bound", "validators/format/protobuf"}},
+		{"validators/format/tie", []string{"registry", "validators/format/bound", "validators/format/jax", "validators/format/onnx"}},
+		{"validators/format/torch", []string{"validators/format/bound"}},
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
 
 		{"signer", []string{"registry"}},

@@ -9,7 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // halfless finds the operator in what ONNX Runtime says when it comes to a node that it does not compute in float16. That is when the
@@ -24,7 +25,7 @@ func (e BuiltEngine) keepWhole(failed error) error {
 	if said == nil || e.planned.Quantize["method"] != plan.MethodFP16 || model < 0 {
 		return failed
 	}
-	nodes, err := format.NodeNames(e.base[model].Path, said[1], most, format.Limits{})
+	nodes, err := onnx.NodeNames(e.base[model].Path, said[1], most, bound.Limits{})
 	if err != nil || len(nodes) == 0 {
 		return failed
 	}

@@ -3,7 +3,7 @@ package plan
 import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Student is a model of its own that a variant names in place of the source, such as a distilled one. It has the interface of the
@@ -11,7 +11,7 @@ import (
 type Student struct {
 	Written string            // path in the spec
 	Files   []toolchain.Input // the model file first, then its external data
-	Needs   format.Need
+	Needs   onnx.Need
 	Said    string // how it is quantized: "QDQ, 12 nodes"; empty for not at all
 }
 
@@ -19,7 +19,7 @@ type Student struct {
 func (r Requested) Compressed() bool { return len(r.Compress) > 0 || r.Student != nil }
 
 // needs are those of the model that the engine is made from.
-func (r Requested) needs(in Inputs) format.Need {
+func (r Requested) needs(in Inputs) onnx.Need {
 	if r.Student != nil {
 		return r.Student.Needs
 	}

@@ -19,7 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -174,7 +174,7 @@ var heavyOperators = []string{"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum
 
 // referenceTolerance is that for a reference model. Few quantize nodes in a model that computes in floats are no reason for
 // the tolerance of one that computes in 8 bits: a builder could add one.
-func referenceTolerance(model *format.Model) goldenset.Tolerance {
+func referenceTolerance(model *onnx.Model) goldenset.Tolerance {
 	quantized, floats := model.Quantized().Nodes, 0
 	for op, n := range model.Ops {
 		if slices.Contains(heavyOperators, op[strings.LastIndexByte(op, '.')+1:]) {

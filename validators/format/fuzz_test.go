@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 // seed adds every test file, and what the tests build.
@@ -31,12 +32,12 @@ func seed(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(small()))
-	f.Add([]byte(nested(3)))
-	f.Add([]byte(modelOf(graphOf(msg{}.sub(5, external("w.bin", "1", "2"))))))
-	f.Add([]byte(saved(msg{}.str(2, "MatMul").sub(5, msg{}.str(1, "f").sub(2, msg{}.sub(10, msg{}.str(1, "ReadFile")))))))
-	f.Add(zipped(f, "a/data.pkl", "\x80\x02."))
-	f.Add(zipped(f, "a", "I1\n."))
+	f.Add([]byte(formattest.Small()))
+	f.Add([]byte(formattest.Nested(3)))
+	f.Add([]byte(formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("w.bin", "1", "2"))))))
+	f.Add([]byte(formattest.Saved(formattest.Msg{}.Str(2, "MatMul").Sub(5, formattest.Msg{}.Str(1, "f").Sub(2, formattest.Msg{}.Sub(10, formattest.Msg{}.Str(1, "ReadFile")))))))
+	f.Add(formattest.Zipped(f, "a/data.pkl", "\x80\x02."))
+	f.Add(formattest.Zipped(f, "a", "I1\n."))
 	f.Add(compress(f, []byte("I1\n."), gz))
 	f.Add(compress(f, []byte("I1\n."), zl))
 	for _, c := range corpus(f) {
@@ -77,7 +78,7 @@ func FuzzGateWrapped(f *testing.F) {
 			return
 		}
 		for name, wrapped := range map[string][]byte{
-			"zip": zipped(t, "a", string(data)), "stored zip": stored(t, "a", string(data)),
+			"zip": formattest.Zipped(t, "a", string(data)), "stored zip": stored(t, "a", string(data)),
 			"tar": tarred(t, "a", string(data)), "gzip": compress(t, data, gz),
 			"compressed tar": compress(t, tarred(t, "a", string(data)), gz),
 		} {
