@@ -18,7 +18,7 @@ func TestJudgeTied(t *testing.T) {
 		return run.Candidate{
 			Engine: artifact.Engine{Target: artifact.Target{Name: "x", Runtimes: map[string]artifact.Constraint{"onnxruntime": {Min: oldest}}}},
 			Tool:   run.Tool{Toolchain: run.Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true, Reading: toolchain.Reading{Tie: tie.Graph}}}},
-			Model:  run.Loadable{Entry: "e/model.onnx", Inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../../validators/format/testdata/" + file}}},
+			Model:  run.Loadable{Entry: "e/model.onnx", Inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../../validators/format/onnx/testdata/" + file}}},
 		}
 	}
 	if reasons, err := judgeTied(made("1.12", "linear.onnx")); err != nil || len(reasons) > 0 {
