@@ -7,7 +7,6 @@ const (
 	DefaultMaxHeaderBytes = 16 << 20
 	DefaultMaxTensors     = 1 << 16
 	DefaultMaxRank        = 32
-	DefaultMaxTensorBytes = 2 << 30
 	DefaultMaxTotalBytes  = 4 << 30
 )
 

@@ -194,45 +194,6 @@ func TestShardWriterRefusesInvalidRows(t *testing.T) {
 	wantKind(t, err, tensor.ErrMalformed)
 }
 
-// The largest tensors whose bytes an int64 counts.
-func TestInfoAtTheLimits(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		dtype tensor.DType
-		shape []int64
-		bytes int64 // 0 for an error
-	}{
-		{tensor.Int8, []int64{math.MaxInt64}, math.MaxInt64},
-		{tensor.Int64, []int64{1<<60 - 1}, 1<<63 - 8},
-		{tensor.Int64, []int64{1 << 60}, 0},
-		{tensor.Int8, []int64{1 << 31, 1 << 31}, 1 << 62},
-		{tensor.Int8, []int64{1 << 31, 1 << 32}, 0},
-	} {
-		t.Run(fmt.Sprint(c.dtype, c.shape), func(t *testing.T) {
-			t.Parallel()
-			got, err := tensor.Info{DType: c.dtype, Shape: c.shape}.Bytes()
-			if c.bytes == 0 {
-				wantKind(t, err, tensor.ErrMalformed)
-			} else if got != c.bytes || err != nil {
-				t.Errorf("%d bytes, error %v; want %d", got, err, c.bytes)
-			}
-		})
-	}
-}
-
-// No rows are a tensor too, at both ends.
-func TestNoRows(t *testing.T) {
-	t.Parallel()
-	whole := must(tensor.New([]int32{0, 1, 2, 3}, 2, 2))
-	for _, at := range []int64{0, 2} {
-		if got, err := whole.Rows(at, at); err != nil || got.Len() != 0 || got.Shape[0] != 0 {
-			t.Errorf("rows [%d, %d): %v, error %v; want none", at, at, got, err)
-		}
-	}
-	_, err := tensor.Concat(whole, tensor.Tensor{DType: tensor.Int32, Shape: []int64{1, 2}})
-	wantKind(t, err, tensor.ErrMalformed)
-}
-
 func TestNpyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	const dict = `{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }`
@@ -311,40 +272,5 @@ func TestNpyOfManyBytes(t *testing.T) {
 		t.Error("the data is not what was written")
 	}
 	_, err = readNpy(whole[:len(whole)-1])
-	wantKind(t, err, tensor.ErrMalformed)
-}
-
-// A difference of the largest float64 is finite, and so is a tolerance.
-func TestCompareLargestNumbers(t *testing.T) {
-	t.Parallel()
-	got := compare(tensor.Options{ATol: math.MaxFloat64}, vector(0), vector(math.MaxFloat64))
-	if got.MaxAbs != math.MaxFloat64 || got.Failed != 0 {
-		t.Errorf("largest error %g, %d failed; want %g and 0", got.MaxAbs, got.Failed, math.MaxFloat64)
-	}
-}
-
-// Of cases that are equally far away, the first is named.
-func TestFirstCaseOfEquals(t *testing.T) {
-	t.Parallel()
-	one, off := vector(1, 0), vector(1, 1)
-	got := compare(tensor.Options{}, one, one, one, off, one, off)
-	if got.MaxAbsCase != 1 || got.MaxRelCase != 1 || got.CosineMinCase != 1 {
-		t.Errorf("largest error in case %d, largest relative error in case %d, smallest cosine in case %d; want 1 for each",
-			got.MaxAbsCase, got.MaxRelCase, got.CosineMinCase)
-	}
-}
-
-// The first class is a class.
-func TestTop1OfTheFirstClass(t *testing.T) {
-	t.Parallel()
-	logits := must(tensor.New([]float32{2, 1, 1, 2}, 2, 2))
-	for _, labels := range []tensor.Tensor{must(tensor.New([]int64{0, 0}, 2)), must(tensor.New([]uint64{0, 0}, 2))} {
-		if correct, total, err := tensor.Top1(logits, labels); correct != 1 || total != 2 || err != nil {
-			t.Errorf("%s: %d of %d, error %v; want 1 of 2", labels.DType, correct, total, err)
-		}
-	}
-	_, _, err := tensor.Top1(tensor.Tensor{}, must(tensor.New([]int64{0}, 1)))
-	wantKind(t, err, tensor.ErrUnsupported)
-	_, _, err = tensor.Top1(logits, tensor.Tensor{DType: tensor.Int64, Shape: []int64{2}})
 	wantKind(t, err, tensor.ErrMalformed)
 }

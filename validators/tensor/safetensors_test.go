@@ -334,17 +334,3 @@ func TestWriteAligns(t *testing.T) {
 		t.Errorf("header %s\nwant   %s", got, want)
 	}
 }
-
-func TestInfo(t *testing.T) {
-	t.Parallel()
-	f := must(tensor.Open("testdata/dtypes.safetensors", tensor.Limits{}))
-	defer f.Close()
-	info, ok := f.Info("float16")
-	if n, err := info.Bytes(); !ok || info.DType != tensor.Float16 || !slices.Equal(info.Shape, []int64{2, 3}) || n != 12 || err != nil {
-		t.Errorf("float16: %v, %v, %d bytes, %v", info, ok, n, err)
-	}
-	info.Shape[0] = 100 // a copy
-	if _, ok := f.Info("absent"); ok || must(f.Tensor("float16")).Shape[0] != 2 {
-		t.Error("Info of an absent tensor, or one that shares its shape with the file")
-	}
-}

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -10,19 +11,6 @@ import (
 
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
-
-var dtypes = []tensor.DType{
-	tensor.Bool, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
-	tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64,
-	tensor.Float8E4M3, tensor.Float8E5M2, tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
-}
-
-func wantKind(t *testing.T, err, kind error) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("got error %v, want one of kind %q", err, kind)
-	}
-}
 
 func TestDTypeNames(t *testing.T) {
 	t.Parallel()
@@ -172,18 +160,6 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// drawTensor draws any dtype, up to three dimensions, any bytes.
-func drawTensor(t *rapid.T, label string) tensor.Tensor {
-	d := rapid.SampledFrom(dtypes).Draw(t, label+" dtype")
-	shape := rapid.SliceOfN(rapid.Int64Range(0, 4), 0, 3).Draw(t, label+" shape")
-	n := int(must(tensor.Info{DType: d, Shape: shape}.Bytes()))
-	return tensor.Tensor{DType: d, Shape: shape, Data: rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label+" data")}
-}
-
-func equal(a, b tensor.Tensor) bool {
-	return a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && slices.Equal(a.Data, b.Data)
-}
-
 func TestScalarDTypes(t *testing.T) {
 	t.Parallel()
 	scalar(t, true, tensor.Bool)
@@ -205,4 +181,57 @@ func scalar[T tensor.Scalar](t *testing.T, value T, want tensor.DType) {
 	if got := must(tensor.Values[T](x)); x.DType != want || len(got) != 1 || got[0] != value {
 		t.Errorf("%v became %s %v, want %s", value, x.DType, got, want)
 	}
+}
+
+// The largest tensors whose bytes an int64 counts.
+func TestInfoAtTheLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		dtype tensor.DType
+		shape []int64
+		bytes int64 // 0 for an error
+	}{
+		{tensor.Int8, []int64{math.MaxInt64}, math.MaxInt64},
+		{tensor.Int64, []int64{1<<60 - 1}, 1<<63 - 8},
+		{tensor.Int64, []int64{1 << 60}, 0},
+		{tensor.Int8, []int64{1 << 31, 1 << 31}, 1 << 62},
+		{tensor.Int8, []int64{1 << 31, 1 << 32}, 0},
+	} {
+		t.Run(fmt.Sprint(c.dtype, c.shape), func(t *testing.T) {
+			t.Parallel()
+			got, err := tensor.Info{DType: c.dtype, Shape: c.shape}.Bytes()
+			if c.bytes == 0 {
+				wantKind(t, err, tensor.ErrMalformed)
+			} else if got != c.bytes || err != nil {
+				t.Errorf("%d bytes, error %v; want %d", got, err, c.bytes)
+			}
+		})
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	f := must(tensor.Open("testdata/dtypes.safetensors", tensor.Limits{}))
+	defer f.Close()
+	info, ok := f.Info("float16")
+	if n, err := info.Bytes(); !ok || info.DType != tensor.Float16 || !slices.Equal(info.Shape, []int64{2, 3}) || n != 12 || err != nil {
+		t.Errorf("float16: %v, %v, %d bytes, %v", info, ok, n, err)
+	}
+	info.Shape[0] = 100 // a copy
+	if _, ok := f.Info("absent"); ok || must(f.Tensor("float16")).Shape[0] != 2 {
+		t.Error("Info of an absent tensor, or one that shares its shape with the file")
+	}
+}
+
+// No rows are a tensor too, at both ends.
+func TestNoRows(t *testing.T) {
+	t.Parallel()
+	whole := must(tensor.New([]int32{0, 1, 2, 3}, 2, 2))
+	for _, at := range []int64{0, 2} {
+		if got, err := whole.Rows(at, at); err != nil || got.Len() != 0 || got.Shape[0] != 0 {
+			t.Errorf("rows [%d, %d): %v, error %v; want none", at, at, got, err)
+		}
+	}
+	_, err := tensor.Concat(whole, tensor.Tensor{DType: tensor.Int32, Shape: []int64{1, 2}})
+	wantKind(t, err, tensor.ErrMalformed)
 }
