@@ -65,25 +65,25 @@ func arrows() []rule {
 		// The environment of the verbs, at the bottom, and the verbs above it.
 		{"pipeline/run", []string{"registry/api",
 			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/plan", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "registry",
-			"validators", "validators/format*", "validators/tensor",
+			"validators", "validators/format*", "validators/tensor*",
 		}},
-		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format*", "validators/tensor"}},
+		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format*", "validators/tensor*"}},
 		{"pipeline/ingest", []string{"registry/toolchains",
 			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir",
-			"validators", "validators/format*", "validators/tensor",
+			"validators", "validators/format*", "validators/tensor*",
 		}},
 		{"pipeline/build", []string{"registry/api",
 			"pipeline/cases", "pipeline/goldenset", "pipeline/ingest", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry",
-			"registry/tempdir", "validators", "validators/accuracy", "validators/format*", "validators/parity", "validators/performance", "validators/tensor",
+			"registry/tempdir", "validators", "validators/accuracy", "validators/format*", "validators/parity", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/verify", []string{"registry/api",
 			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec",
 			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format*",
-			"validators/parity", "validators/performance", "validators/tensor",
+			"validators/parity", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/diagnose", []string{
 			"pipeline/cases", "pipeline/divergence", "pipeline/plan", "pipeline/run", "pipeline/toolchain", "pipeline/verify", "registry", "registry/tempdir",
-			"validators", "validators/performance", "validators/tensor",
+			"validators", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/tune", []string{
 			"pipeline/build", "pipeline/cases", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff",
@@ -91,19 +91,19 @@ func arrows() []rule {
 		}},
 		{"pipeline/draft", []string{"registry/toolchains",
 			"pipeline/cases", "pipeline/confined", "pipeline/ingest", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir", "validators",
-			"validators/accuracy", "validators/format*", "validators/tensor",
+			"validators/accuracy", "validators/format*", "validators/tensor*",
 		}},
 		{"pipeline/progress", nil},   // a leaf
 		{"pipeline/divergence", nil}, // decides where a graph goes wrong, and runs nothing
 		{"pipeline/pull", []string{"registry/api", "registry", "registry/tempdir"}},
-		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
+		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor*"}},
 		{"pipeline/cases/parquet", nil}, // reads what strangers send
-		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor"}},
-		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor"}},
-		{"pipeline/capture/inference", []string{"registry", "validators/tensor"}}, // reads what strangers send
+		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor*"}},
+		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor*"}},
+		{"pipeline/capture/inference", []string{"registry", "validators/tensor*"}}, // reads what strangers send
 		// Decides what a build makes, and does nothing.
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format*"}},
-		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
+		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor*"}},
 		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
 		{"pipeline/origin", []string{"registry"}},   // runs git on what strangers wrote
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
@@ -112,7 +112,7 @@ func arrows() []rule {
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "registry/toolchains", "validators"}},
 		{"pipeline/tradeoff", nil},                              // a pure leaf
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
-		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format*", "validators/tensor"}}, // of format, how engines are read
+		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format*", "validators/tensor*"}}, // of format, how engines are read
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
@@ -132,20 +132,22 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/toolchaintest", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
-			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry", "validators/tensor",
+			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry", "validators/tensor*",
 		}},
 		{"pipeline/toolchain/*", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
-			"registry", "registry/tempdir", "validators", "validators/tensor",
+			"registry", "registry/tempdir", "validators", "validators/tensor*",
 		}},
 
 		{"validators/tensor", []string{"registry/figure"}},
+		{"validators/tensor/tensorfile", []string{"validators/tensor"}},
+		{"validators/tensor/tensortest", []string{"validators/tensor"}},
 		{"validators/stats", nil}, // a pure leaf
 		{"validators", []string{"registry", "validators/accuracy", "validators/percase", "validators/stats", "validators/tensor"}},
-		{"validators/accuracy", []string{"registry", "validators/stats", "validators/tensor"}},
+		{"validators/accuracy", []string{"registry", "validators/stats", "validators/tensor*"}},
 		// A report of parity holds the accuracy on the same cases, measured in the same pass.
-		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/percase", "validators/tensor"}},
-		{"validators/percase", []string{"registry", "validators/accuracy", "validators/tensor"}}, // the file of a parity report
+		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/percase", "validators/tensor*"}},
+		{"validators/percase", []string{"registry", "validators/accuracy", "validators/tensor*"}}, // the file of a parity report
 		{"validators/performance", []string{"registry", "validators/stats"}},
 		{"validators/format", []string{
 			"registry", "validators/format/bound", "validators/format/classical", "validators/format/gguf", "validators/format/jax", "validators/format/onnx",

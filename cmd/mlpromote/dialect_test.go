@@ -207,7 +207,7 @@ var acceptedDialect = map[string]float64{
 	"validators/format/tie messages":            5,
 	"validators/parity messages":                22,
 	"validators/percase messages":               27,
-	"validators/tensor messages":                6,
+	"validators/tensor messages":                12,
 	// messages of commands
 	"cmd/mlpromote/internal/predicates/predicates.go": 26,
 	"cmd/mlpromote/internal/program/app.go":           19,

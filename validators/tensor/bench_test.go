@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 const benchElements = 1 << 20
@@ -67,7 +68,7 @@ func benchPair(b *testing.B) (ref, eng tensor.Tensor) {
 		x[i] = float32(math.Sin(float64(i)))
 		y[i] = x[i] * (1 + 1e-6*float32(i%13))
 	}
-	return must(tensor.New(x, benchElements/1024, 1024)), must(tensor.New(y, benchElements/1024, 1024))
+	return tensortest.Must(tensor.New(x, benchElements/1024, 1024)), tensortest.Must(tensor.New(y, benchElements/1024, 1024))
 }
 
 func flat(b *testing.B, t tensor.Tensor, n int) tensor.Tensor {

@@ -1,276 +1,44 @@
 package tensor_test
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
-// wantKindOrNone expects an error of a kind, or none.
-func wantKindOrNone(t *testing.T, err, kind error) {
-	t.Helper()
-	if kind == nil && err != nil {
-		t.Errorf("error %v, want none", err)
-	}
-	if kind != nil {
-		wantKind(t, err, kind)
-	}
-}
-
-// A file that needs all that a limit allows is read.
-func TestSafetensorsAtTheLimits(t *testing.T) {
+// A difference of the largest float64 is finite, and so is a tolerance.
+func TestCompareLargestNumbers(t *testing.T) {
 	t.Parallel()
-	data := write(t, map[string]tensor.Tensor{
-		"a": must(tensor.New(make([]float32, 6), 3, 2)), "b": must(tensor.New(make([]float32, 6), 3, 2)),
-	}, nil)
-	header := int64(binary.LittleEndian.Uint64(data))
-	for name, c := range map[string]struct {
-		limits tensor.Limits
-		kind   error
-	}{
-		"header":              {tensor.Limits{MaxHeaderBytes: header}, nil},
-		"header, a byte less": {tensor.Limits{MaxHeaderBytes: header - 1}, tensor.ErrLimit},
-		"tensors":             {tensor.Limits{MaxTensors: 2}, nil},
-		"tensors, one less":   {tensor.Limits{MaxTensors: 1}, tensor.ErrLimit},
-		"rank":                {tensor.Limits{MaxRank: 2}, nil},
-		"rank, one less":      {tensor.Limits{MaxRank: 1}, tensor.ErrLimit},
-		"bytes":               {tensor.Limits{MaxTensorBytes: 24}, nil},
-		"bytes, one less":     {tensor.Limits{MaxTensorBytes: 23}, tensor.ErrLimit},
-		"total":               {tensor.Limits{MaxTotalBytes: 48}, nil},
-		"total, one less":     {tensor.Limits{MaxTotalBytes: 47}, tensor.ErrLimit},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "x.safetensors")
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			all, err := tensor.ReadFile(path, c.limits)
-			wantKindOrNone(t, err, c.kind)
-			if c.kind != nil && all != nil {
-				t.Errorf("%d tensors come with an error", len(all))
-			}
-		})
+	got := compare(tensor.Options{ATol: math.MaxFloat64}, vector(0), vector(math.MaxFloat64))
+	if got.MaxAbs != math.MaxFloat64 || got.Failed != 0 {
+		t.Errorf("largest error %g, %d failed; want %g and 0", got.MaxAbs, got.Failed, math.MaxFloat64)
 	}
 }
 
-// endless is a file of zeros behind its first bytes.
-type endless []byte
-
-func (e endless) ReadAt(p []byte, offset int64) (int, error) {
-	clear(p)
-	if offset < int64(len(e)) {
-		copy(p, e[offset:])
-	}
-	return len(p), nil
-}
-
-// The format has a limit of its own on headers. What is below it and above ours is no fault of the file.
-func TestSafetensorsHeaderOfTheFormat(t *testing.T) {
+// Of cases that are equally far away, the first is named.
+func TestFirstCaseOfEquals(t *testing.T) {
 	t.Parallel()
-	for size, kind := range map[int64]error{100_000_000: tensor.ErrLimit, 100_000_001: tensor.ErrMalformed} {
-		_, err := tensor.NewFile(endless(binary.LittleEndian.AppendUint64(nil, uint64(size))), 8+size, tensor.Limits{})
-		wantKind(t, err, kind)
+	one, off := vector(1, 0), vector(1, 1)
+	got := compare(tensor.Options{}, one, one, one, off, one, off)
+	if got.MaxAbsCase != 1 || got.MaxRelCase != 1 || got.CosineMinCase != 1 {
+		t.Errorf("largest error in case %d, largest relative error in case %d, smallest cosine in case %d; want 1 for each",
+			got.MaxAbsCase, got.MaxRelCase, got.CosineMinCase)
 	}
 }
 
-func TestSafetensorsSaysWhatIsWrong(t *testing.T) {
+// The first class is a class.
+func TestTop1OfTheFirstClass(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		data []byte
-		says string
-	}{
-		"header longer than the file": {[]byte{3, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "header of 3 bytes in a file of 10"},
-		"metadata in a list":          {safetensors(`{"__metadata__":["a","b"]}`), `__metadata__: expected "{"`},
-		"an entry that is a list":     {safetensors(`{"x":["dtype","U8"]}`), `"x": expected "{"`},
-		"a shape that is an object":   {safetensors(`{"x":{"shape":{}}}`), `"x" shape: expected "["`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := open(c.data, tensor.Limits{})
-			wantKind(t, err, tensor.ErrMalformed)
-			if err != nil && !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v does not say %q", err, c.says)
-			}
-		})
+	logits := tensortest.Must(tensor.New([]float32{2, 1, 1, 2}, 2, 2))
+	for _, labels := range []tensor.Tensor{tensortest.Must(tensor.New([]int64{0, 0}, 2)), tensortest.Must(tensor.New([]uint64{0, 0}, 2))} {
+		if correct, total, err := tensor.Top1(logits, labels); correct != 1 || total != 2 || err != nil {
+			t.Errorf("%s: %d of %d, error %v; want 1 of 2", labels.DType, correct, total, err)
+		}
 	}
-}
-
-// brokenAt is a disk that fails from some byte on.
-type brokenAt struct {
-	data []byte
-	from int64
-}
-
-var errDisk = errors.New("broken disk")
-
-func (b brokenAt) ReadAt(p []byte, offset int64) (int, error) {
-	if offset+int64(len(p)) > b.from {
-		return 0, errDisk
-	}
-	return bytes.NewReader(b.data).ReadAt(p, offset)
-}
-
-func (b brokenAt) WriteAt(p []byte, offset int64) (int, error) {
-	if offset+int64(len(p)) > b.from {
-		return 0, errDisk
-	}
-	return len(p), nil
-}
-
-// limitedWriter fails once so many bytes were written.
-type limitedWriter int
-
-func (l *limitedWriter) Write(p []byte) (int, error) {
-	if *l -= limitedWriter(len(p)); *l < 0 {
-		return 0, errDisk
-	}
-	return len(p), nil
-}
-
-// An error of the disk stays one: it says nothing about the file.
-func TestErrorsOfTheDisk(t *testing.T) {
-	t.Parallel()
-	x := must(tensor.New([]int64{1, 2, 3}, 3))
-	data := write(t, map[string]tensor.Tensor{"x": x}, nil)
-	header := int64(len(data) - 24)
-	for _, from := range []int64{0, 8} {
-		_, err := tensor.NewFile(brokenAt{data, from}, int64(len(data)), tensor.Limits{})
-		wantKind(t, err, errDisk)
-	}
-	f := must(tensor.NewFile(brokenAt{data, header}, int64(len(data)), tensor.Limits{}))
-	_, err := f.Tensor("x")
-	wantKind(t, err, errDisk)
-	_, err = f.Rows("x", 0, 1)
-	wantKind(t, err, errDisk)
-
-	infos := map[string]tensor.Info{"x": x.Info()}
-	_, err = tensor.NewShardWriter(brokenAt{from: header - 1}, infos, nil)
-	wantKind(t, err, errDisk)
-	w := must(tensor.NewShardWriter(brokenAt{from: header}, infos, nil))
-	if err := w.Append("x", x); err != nil {
-		t.Errorf("rows that wait to be written: %v, want nil", err)
-	}
-	wantKind(t, w.Close(), errDisk)
-
-	large := must(tensor.New(make([]int64, 1<<18), 1<<18)) // is written at once, behind its header
-	w = must(tensor.NewShardWriter(brokenAt{from: 1 << 10}, map[string]tensor.Info{"x": large.Info()}, nil))
-	wantKind(t, w.Append("x", large), errDisk)
-
-	for _, room := range []int64{header - 1, header} {
-		l := limitedWriter(room)
-		wantKind(t, tensor.Write(&l, map[string]tensor.Tensor{"x": x}, nil), errDisk)
-	}
-}
-
-// A file that is closed is not read any more, and says so when it is closed again.
-func TestCloseTwice(t *testing.T) {
-	t.Parallel()
-	f := must(tensor.Open("testdata/dtypes.safetensors", tensor.Limits{}))
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantKind(t, f.Close(), os.ErrClosed)
-	_, err := f.Tensor("float16")
-	wantKind(t, err, os.ErrClosed)
-}
-
-func TestShardWriterRefusesInvalidRows(t *testing.T) {
-	t.Parallel()
-	w := must(tensor.NewShardWriter(brokenAt{from: 1 << 20}, map[string]tensor.Info{"x": {DType: tensor.Int8, Shape: []int64{2, 3}}}, nil))
-	wantKind(t, w.Append("x", tensor.Tensor{DType: tensor.Int8, Shape: []int64{1, 3}, Data: make([]byte, 2)}), tensor.ErrMalformed)
-	_, err := tensor.NewShardWriter(brokenAt{}, map[string]tensor.Info{"x": {DType: tensor.Int64, Shape: []int64{1 << 60}}}, nil)
-	wantKind(t, err, tensor.ErrMalformed)
-	_, err = tensor.NewShardWriter(brokenAt{}, map[string]tensor.Info{"x": {DType: tensor.Int8, Shape: []int64{math.MaxInt64 - 100_000_000}}}, nil)
-	wantKind(t, err, tensor.ErrMalformed)
-}
-
-func TestNpyAtTheLimits(t *testing.T) {
-	t.Parallel()
-	const dict = `{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }`
-	padded := func(n int) []byte { return npy(dict+strings.Repeat(" ", n-len(dict)), 1, 2) }
-	shaped := func(shape string, data ...byte) []byte {
-		return npy(`{'descr': '|u1', 'fortran_order': False, 'shape': (`+shape+`), }`, data...)
-	}
-	for name, c := range map[string]struct {
-		data   []byte
-		limits tensor.Limits
-		kind   error
-	}{
-		"longest header":       {padded(10_000), tensor.Limits{}, nil},
-		"header too long":      {padded(10_001), tensor.Limits{}, tensor.ErrLimit},
-		"highest rank":         {shaped(strings.Repeat("1,", 32), 1), tensor.Limits{}, nil},
-		"rank too high":        {shaped(strings.Repeat("1,", 33), 1), tensor.Limits{}, tensor.ErrLimit},
-		"all bytes":            {shaped("2,", 1, 2), tensor.Limits{MaxTensorBytes: 2}, nil},
-		"a byte too many":      {shaped("3,", 1, 2, 3), tensor.Limits{MaxTensorBytes: 2}, tensor.ErrLimit},
-		"pickle of protocol 5": {[]byte("\x80\x05N. and more"), tensor.Limits{}, tensor.ErrUnsafe},
-		"no such protocol":     {[]byte("\x80\x06N. and more"), tensor.Limits{}, tensor.ErrMalformed},
-		"a pickle's two bytes": {[]byte("\x80\x02"), tensor.Limits{}, tensor.ErrUnsafe},
-		"one byte of a pickle": {[]byte("\x80"), tensor.Limits{}, tensor.ErrMalformed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := tensor.ReadNpy(bytes.NewReader(c.data), c.limits)
-			wantKindOrNone(t, err, c.kind)
-		})
-	}
-}
-
-func TestNpyHeaderDetails(t *testing.T) {
-	t.Parallel()
-	dict := func(descr, order, comma string) []byte {
-		return npy("{'descr': "+descr+comma+" 'fortran_order': "+order+", 'shape': (2,)}", 1, 2)
-	}
-	for name, c := range map[string]struct {
-		data []byte
-		kind error
-	}{
-		"bytes in either order": {dict("'>u1'", "False", ","), nil},
-		"bytes of this machine": {dict("'=u1'", "False", ","), nil},
-		"a column":              {dict("'|u1'", "True", ","), nil},
-		"no comma":              {dict("'|u1'", "False", ""), tensor.ErrMalformed},
-		"a number as bool":      {dict("'|u1'", "1", ","), tensor.ErrMalformed},
-		"words of this machine": {dict("'=u2'", "False", ","), tensor.ErrUnsupported},
-		"words of no order":     {dict("'|u2'", "False", ","), tensor.ErrUnsupported},
-		"a tuple as descr":      {dict("('a',)", "False", ","), tensor.ErrUnsupported},
-		"no string as descr":    {dict("u1", "False", ","), tensor.ErrMalformed},
-		"an empty tuple":        {npy(`{'descr': '|u1', 'fortran_order': False, 'shape': (,)}`, 1), tensor.ErrMalformed},
-		"a tuple without comma": {npy(`{'descr': '|u1', 'fortran_order': False, 'shape': (1 1)}`, 1), tensor.ErrMalformed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			x, err := readNpy(c.data)
-			wantKindOrNone(t, err, c.kind)
-			if c.kind == nil && !bytes.Equal(x.Data, []byte{1, 2}) {
-				t.Errorf("data %v, want 1 and 2", x.Data)
-			}
-		})
-	}
-}
-
-// Data of more than a mebibyte arrives in pieces.
-func TestNpyOfManyBytes(t *testing.T) {
-	t.Parallel()
-	const size = 5<<20 + 1
-	data := make([]byte, size)
-	data[0], data[1<<20], data[size-1] = 1, 2, 3
-	whole := npy(fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d,)}", size), data...)
-	x, err := tensor.ReadNpy(io.MultiReader(bytes.NewReader(whole[:3<<20]), bytes.NewReader(whole[3<<20:])), tensor.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(x.Data, data) {
-		t.Error("the data is not what was written")
-	}
-	_, err = readNpy(whole[:len(whole)-1])
-	wantKind(t, err, tensor.ErrMalformed)
+	_, _, err := tensor.Top1(tensor.Tensor{}, tensortest.Must(tensor.New([]int64{0}, 1)))
+	tensortest.WantKind(t, err, tensor.ErrUnsupported)
+	_, _, err = tensor.Top1(logits, tensor.Tensor{DType: tensor.Int64, Shape: []int64{2}})
+	tensortest.WantKind(t, err, tensor.ErrMalformed)
 }

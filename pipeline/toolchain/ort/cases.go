@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // blockBytes is how much of the inputs of a shard is read at once: rows of a few bytes are not
@@ -17,7 +18,7 @@ const blockBytes = 1 << 20
 // shard is one open file of cases.
 type shard struct {
 	name    string
-	file    *tensor.File
+	file    *tensorfile.File
 	first   int   // number of its first case in the set
 	count   int64 // cases
 	columns map[string]*column
@@ -39,7 +40,7 @@ func openCases(files []driverproc.RequestInput, e *engine) ([]*shard, error) {
 	var shards []*shard
 	first := 0
 	for _, in := range files {
-		file, err := tensor.Open(in.Path, tensor.Limits{})
+		file, err := tensorfile.Open(in.Path, tensorfile.Limits{})
 		if err != nil {
 			return nil, driverproc.Errorf(driverproc.BadInput, "cases %s: %v", in.Name, err)
 		}

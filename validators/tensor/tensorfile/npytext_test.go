@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // npyText is an npy file, version 1.0, of this dtype and shape.
@@ -57,7 +58,7 @@ func TestReadNpyText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := tensor.ReadNpy(bytes.NewReader(c.file), tensor.Limits{})
+			got, err := tensorfile.ReadNpy(bytes.NewReader(c.file), tensorfile.Limits{})
 			if c.wrong != nil {
 				if !errors.Is(err, c.wrong) {
 					t.Errorf("error %v, want %v", err, c.wrong)

@@ -1,4 +1,4 @@
-package tensor
+package tensorfile
 
 import (
 	"bytes"
@@ -11,14 +11,16 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // Write writes a safetensors file. Equal arguments give equal bytes: metadata comes first, then
 // the tensors by element size, largest first, and by name, so that every tensor is aligned to
 // its elements, as in the reference implementation. The header is padded with spaces to a
 // multiple of 8.
-func Write(w io.Writer, tensors map[string]Tensor, metadata map[string]string) error {
-	infos := make(map[string]Info, len(tensors))
+func Write(w io.Writer, tensors map[string]tensor.Tensor, metadata map[string]string) error {
+	infos := make(map[string]tensor.Info, len(tensors))
 	for name, t := range tensors {
 		if err := t.Validate(); err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
@@ -47,7 +49,7 @@ type layout struct {
 	offsets map[string]int64 // from the start of the file
 }
 
-func newLayout(infos map[string]Info, metadata map[string]string) (layout, error) {
+func newLayout(infos map[string]tensor.Info, metadata map[string]string) (layout, error) {
 	l := layout{offsets: make(map[string]int64, len(infos))}
 	l.names = slices.SortedFunc(maps.Keys(infos), func(a, b string) int {
 		return cmp.Or(cmp.Compare(infos[b].DType.Size(), infos[a].DType.Size()), cmp.Compare(a, b))
@@ -64,7 +66,7 @@ func newLayout(infos map[string]Info, metadata map[string]string) (layout, error
 			return layout{}, fmt.Errorf("tensor %q: %w", name, err)
 		}
 		if name == metadataKey || size > math.MaxInt64-maxSafetensorsHeader-8-at {
-			return layout{}, faultf(ErrMalformed, "tensor %q: the name is reserved or the file would overflow 64 bits", name)
+			return layout{}, tensor.Errorf(tensor.ErrMalformed, "tensor %q: the name is reserved or the file would overflow 64 bits", name)
 		}
 		l.offsets[name] = at
 		if err := appendMember(text, name, newHeaderEntry(infos[name], at, at+size)); err != nil {
@@ -77,7 +79,7 @@ func newLayout(infos map[string]Info, metadata map[string]string) (layout, error
 		text.WriteByte(' ')
 	}
 	if text.Len() > maxSafetensorsHeader {
-		return layout{}, faultf(ErrLimit,
+		return layout{}, tensor.Errorf(tensor.ErrLimit,
 			"safetensors: a header of %d bytes: the format allows %d", text.Len(), maxSafetensorsHeader)
 	}
 	l.head = append(binary.LittleEndian.AppendUint64(nil, uint64(text.Len())), text.Bytes()...)
@@ -95,7 +97,7 @@ type headerEntry struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-func newHeaderEntry(info Info, begin, end int64) headerEntry {
+func newHeaderEntry(info tensor.Info, begin, end int64) headerEntry {
 	shape := info.Shape
 	if shape == nil {
 		shape = []int64{} // null is not a shape
@@ -107,12 +109,12 @@ func newHeaderEntry(info Info, begin, end int64) headerEntry {
 // sort the keys of maps and silently replace invalid UTF-8, which could make two names equal.
 func appendMember(text *bytes.Buffer, key string, value any) error {
 	if !utf8.ValidString(key) {
-		return faultf(ErrMalformed, "name %q is not UTF-8", key)
+		return tensor.Errorf(tensor.ErrMalformed, "name %q is not UTF-8", key)
 	}
 	if m, ok := value.(map[string]string); ok {
 		for k, v := range m {
 			if !utf8.ValidString(k) || !utf8.ValidString(v) {
-				return faultf(ErrMalformed, "metadata %q is not UTF-8", k)
+				return tensor.Errorf(tensor.ErrMalformed, "metadata %q is not UTF-8", k)
 			}
 		}
 	}

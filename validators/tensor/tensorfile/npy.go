@@ -1,10 +1,12 @@
-package tensor
+package tensorfile
 
 import (
 	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 const (
@@ -18,36 +20,36 @@ const (
 // Fortran order, so that the result is little-endian in C order. It refuses object arrays,
 // which are pickles, with kind ErrUnsafe, without reading them. Memory depends on the bytes
 // that arrive, not on the size in the header.
-func ReadNpy(r io.Reader, limits Limits) (Tensor, error) {
+func ReadNpy(r io.Reader, limits Limits) (tensor.Tensor, error) {
 	return readNpy(r, limits.withDefaults())
 }
 
 // readNpy is ReadNpy with limits in which zero allows nothing.
-func readNpy(r io.Reader, limits Limits) (Tensor, error) {
+func readNpy(r io.Reader, limits Limits) (tensor.Tensor, error) {
 	head, err := readNpyHeader(r)
 	if err != nil {
-		return Tensor{}, err
+		return tensor.Tensor{}, err
 	}
 	h, err := parseNpyHeader(head)
 	if err != nil {
-		return Tensor{}, err
+		return tensor.Tensor{}, err
 	}
 	if len(h.info.Shape) > limits.MaxRank {
-		return Tensor{}, faultf(ErrLimit, "npy: %d dimensions, the limit is %d", len(h.info.Shape), limits.MaxRank)
+		return tensor.Tensor{}, tensor.Errorf(tensor.ErrLimit, "npy: %d dimensions, the limit is %d", len(h.info.Shape), limits.MaxRank)
 	}
 	size, err := h.info.Bytes()
 	if err != nil {
-		return Tensor{}, faultf(ErrMalformed, "npy: %v", err)
+		return tensor.Tensor{}, tensor.Errorf(tensor.ErrMalformed, "npy: %v", err)
 	}
 	if size > limits.MaxTensorBytes {
-		return Tensor{}, faultf(ErrLimit,
+		return tensor.Tensor{}, tensor.Errorf(tensor.ErrLimit,
 			"npy: %s %v has %d bytes, the limit is %d", h.info.DType, h.info.Shape, size, limits.MaxTensorBytes)
 	}
 	data, err := readExactly(r, size)
 	if err != nil {
-		return Tensor{}, err
+		return tensor.Tensor{}, err
 	}
-	return h.asBytes(h.normalize(Tensor{h.info.DType, h.info.Shape, data}))
+	return h.asBytes(h.normalize(tensor.Tensor{DType: h.info.DType, Shape: h.info.Shape, Data: data}))
 }
 
 // readNpyHeader returns the text of the header.
@@ -65,7 +67,7 @@ func readNpyHeader(r io.Reader) ([]byte, error) {
 		width = 2
 	case [2]byte{2, 0}, [2]byte{3, 0}:
 	default:
-		return nil, faultf(ErrUnsupported, "npy: version %d.%d: expected 1.0, 2.0 or 3.0", version[0], version[1])
+		return nil, tensor.Errorf(tensor.ErrUnsupported, "npy: version %d.%d: expected 1.0, 2.0 or 3.0", version[0], version[1])
 	}
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:width]); err != nil {
@@ -73,7 +75,7 @@ func readNpyHeader(r io.Reader) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint32(length[:])
 	if n > maxNpyHeader {
-		return nil, faultf(ErrLimit, "npy: header of %d bytes, the limit is %d", n, maxNpyHeader)
+		return nil, tensor.Errorf(tensor.ErrLimit, "npy: header of %d bytes, the limit is %d", n, maxNpyHeader)
 	}
 	head := make([]byte, n)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -90,17 +92,17 @@ func npyShort(err error, lead []byte) error {
 	if len(lead) < len(npyMagic) || string(lead[:len(npyMagic)]) != npyMagic {
 		return npyForeign(lead)
 	}
-	return faultf(ErrMalformed, "npy: the file ends within its header")
+	return tensor.Errorf(tensor.ErrMalformed, "npy: the file ends within its header")
 }
 
 func npyForeign(lead []byte) error {
 	// A pickle of protocol 2 to 5 begins with the opcode PROTO and its number;
 	// np.load would run it.
 	if len(lead) >= 2 && lead[0] == 0x80 && lead[1] <= 5 {
-		return faultf(ErrUnsafe,
+		return tensor.Errorf(tensor.ErrUnsafe,
 			"npy: this is a pickle, which runs code when it is loaded: save the array with numpy.save(..., allow_pickle=False)")
 	}
-	return faultf(ErrMalformed, "npy: it begins with %q, and arrays of numpy.save with %q", lead, npyMagic)
+	return tensor.Errorf(tensor.ErrMalformed, "npy: it begins with %q, and arrays of numpy.save with %q", lead, npyMagic)
 }
 
 // readExactly reads n bytes and checks that r ends there.
@@ -115,7 +117,7 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 		got, err := io.ReadFull(r, data[len(data):room])
 		data = data[:len(data)+got]
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, faultf(ErrMalformed, "npy: %d bytes of data, expected %d: the file is cut short", len(data), n)
+			return nil, tensor.Errorf(tensor.ErrMalformed, "npy: %d bytes of data, expected %d: the file is cut short", len(data), n)
 		} else if err != nil {
 			return nil, err
 		}
@@ -123,7 +125,7 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 	var extra [1]byte
 	switch _, err := io.ReadFull(r, extra[:]); {
 	case err == nil:
-		return nil, faultf(ErrMalformed, "npy: more than the %d bytes of data that shape and dtype ask for", n)
+		return nil, tensor.Errorf(tensor.ErrMalformed, "npy: more than the %d bytes of data that shape and dtype ask for", n)
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	}

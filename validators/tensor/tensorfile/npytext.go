@@ -1,10 +1,12 @@
-package tensor
+package tensorfile
 
 import (
 	"bytes"
 	"encoding/binary"
 	"strconv"
 	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // maxTextWidth bounds the characters of one text of an npy array.
@@ -15,18 +17,18 @@ const maxTextWidth = 1 << 16
 func (h *npyHeader) textDescr(p *pyParser, s, order, kind string) {
 	width, err := strconv.ParseInt(kind[1:], 10, 64)
 	if err != nil || width < 0 || width > maxTextWidth || kind[0] == 'U' && order != "<" && order != ">" {
-		p.abort(faultf(ErrUnsupported, "npy: dtype %.64q: want text of at most %d characters", s, maxTextWidth))
+		p.abort(tensor.Errorf(tensor.ErrUnsupported, "npy: dtype %.64q: want text of at most %d characters", s, maxTextWidth))
 		return
 	}
-	h.text, h.width, h.info.DType = kind[0], width, Uint8
+	h.text, h.width, h.info.DType = kind[0], width, tensor.Uint8
 	if kind[0] == 'U' {
-		h.info.DType, h.bigEndian = Uint32, order == ">"
+		h.info.DType, h.bigEndian = tensor.Uint32, order == ">"
 	}
 }
 
 // asBytes returns text as [PackText] stores it. t has the characters of each text along its last
 // dimension, as in the file.
-func (h npyHeader) asBytes(t Tensor) (Tensor, error) {
+func (h npyHeader) asBytes(t tensor.Tensor) (tensor.Tensor, error) {
 	if h.text == 0 {
 		return t, nil
 	}
@@ -49,5 +51,5 @@ func (h npyHeader) asBytes(t Tensor) (Tensor, error) {
 		}
 		texts[i] = string(bytes.TrimRight(text, "\x00"))
 	}
-	return PackText(texts, shape...)
+	return tensor.PackText(texts, shape...)
 }

@@ -1,4 +1,4 @@
-package tensor
+package tensorfile
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // maxSafetensorsHeader is the format's own limit on the header.
@@ -35,7 +37,7 @@ func Open(path string, limits Limits) (*File, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
-		return nil, faultf(ErrMalformed, "%s: not a regular file", path)
+		return nil, tensor.Errorf(tensor.ErrMalformed, "%s: not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -75,7 +77,7 @@ func NewFile(r io.ReaderAt, size int64, limits Limits) (*File, error) {
 func readHeader(r io.ReaderAt, size int64, limits Limits) ([]byte, error) {
 	var prefix [8]byte
 	if size < int64(len(prefix)) {
-		return nil, faultf(ErrMalformed, "safetensors: %d bytes are too few for a header", size)
+		return nil, tensor.Errorf(tensor.ErrMalformed, "safetensors: %d bytes are too few for a header", size)
 	}
 	if err := readAt(r, prefix[:], 0); err != nil {
 		return nil, err
@@ -83,13 +85,13 @@ func readHeader(r io.ReaderAt, size int64, limits Limits) ([]byte, error) {
 	n := binary.LittleEndian.Uint64(prefix[:])
 	switch {
 	case n > maxSafetensorsHeader:
-		return nil, faultf(ErrMalformed,
+		return nil, tensor.Errorf(tensor.ErrMalformed,
 			"safetensors: header of %d bytes: the format allows %d; is this a safetensors file?", n, maxSafetensorsHeader)
 	case int64(n) > size-8:
-		return nil, faultf(ErrMalformed,
+		return nil, tensor.Errorf(tensor.ErrMalformed,
 			"safetensors: header of %d bytes in a file of %d: the file is cut short or is not safetensors", n, size)
 	case int64(n) > limits.MaxHeaderBytes:
-		return nil, faultf(ErrLimit, "safetensors: header of %d bytes: the limit is %d", n, limits.MaxHeaderBytes)
+		return nil, tensor.Errorf(tensor.ErrLimit, "safetensors: header of %d bytes: the limit is %d", n, limits.MaxHeaderBytes)
 	}
 	text := make([]byte, n)
 	return text, readAt(r, text, 8)
@@ -97,18 +99,18 @@ func readHeader(r io.ReaderAt, size int64, limits Limits) ([]byte, error) {
 
 // ReadFile reads all tensors of the safetensors file of that path, at most
 // limits.MaxTotalBytes of them.
-func ReadFile(path string, limits Limits) (map[string]Tensor, error) {
+func ReadFile(path string, limits Limits) (map[string]tensor.Tensor, error) {
 	f, err := Open(path, limits)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	all := make(map[string]Tensor, len(f.header.entries))
+	all := make(map[string]tensor.Tensor, len(f.header.entries))
 	var total int64
 	for _, name := range f.Names() {
 		e := f.header.entries[name]
 		if total += e.end - e.begin; total > f.limits.MaxTotalBytes {
-			return nil, faultf(ErrLimit,
+			return nil, tensor.Errorf(tensor.ErrLimit,
 				"%s: its tensors have more than %d bytes, the limit: read them one by one", path, f.limits.MaxTotalBytes)
 		}
 		if all[name], err = f.Tensor(name); err != nil {
@@ -129,37 +131,37 @@ func (f *File) Metadata() map[string]string {
 }
 
 // Info returns the dtype and shape of a tensor, and whether it exists.
-func (f *File) Info(name string) (Info, bool) {
+func (f *File) Info(name string) (tensor.Info, bool) {
 	e, ok := f.header.entries[name]
-	return Info{e.info.DType, slices.Clone(e.info.Shape)}, ok
+	return tensor.Info{DType: e.info.DType, Shape: slices.Clone(e.info.Shape)}, ok
 }
 
 // Tensor reads one tensor, at most Limits.MaxTensorBytes of it. If the file has no tensor of
 // that name, the error is of kind ErrMismatch.
-func (f *File) Tensor(name string) (Tensor, error) {
+func (f *File) Tensor(name string) (tensor.Tensor, error) {
 	e, ok := f.header.entries[name]
 	if !ok {
-		return Tensor{}, f.unknown(name)
+		return tensor.Tensor{}, f.unknown(name)
 	}
-	return f.read(nil, name, Info{e.info.DType, slices.Clone(e.info.Shape)}, e.begin, e.end)
+	return f.read(nil, name, tensor.Info{DType: e.info.DType, Shape: slices.Clone(e.info.Shape)}, e.begin, e.end)
 }
 
 // Rows reads only the rows [from, to) of a tensor along its leading dimension. The limit of
 // Tensor applies to these rows.
-func (f *File) Rows(name string, from, to int64) (Tensor, error) {
+func (f *File) Rows(name string, from, to int64) (tensor.Tensor, error) {
 	return f.RowsInto(nil, name, from, to)
 }
 
 // RowsInto is Rows into the memory of room, from its start, if that is large enough, and else into
 // new memory.
-func (f *File) RowsInto(room []byte, name string, from, to int64) (Tensor, error) {
+func (f *File) RowsInto(room []byte, name string, from, to int64) (tensor.Tensor, error) {
 	e, ok := f.header.entries[name]
 	if !ok {
-		return Tensor{}, f.unknown(name)
+		return tensor.Tensor{}, f.unknown(name)
 	}
-	info, stride, err := e.info.rows(from, to)
+	info, stride, err := e.info.Rows(from, to)
 	if err != nil {
-		return Tensor{}, fmt.Errorf("tensor %q: %w", name, err)
+		return tensor.Tensor{}, fmt.Errorf("tensor %q: %w", name, err)
 	}
 	return f.read(room, name, info, e.begin+from*stride, e.begin+to*stride)
 }
@@ -173,13 +175,13 @@ func (f *File) Close() error {
 }
 
 func (f *File) unknown(name string) error {
-	return faultf(ErrMismatch, "safetensors: no tensor %.256q among the %d of the file", name, len(f.header.entries))
+	return tensor.Errorf(tensor.ErrMismatch, "safetensors: no tensor %.256q among the %d of the file", name, len(f.header.entries))
 }
 
 // read loads the bytes [begin, end) of the data section as a tensor.
-func (f *File) read(room []byte, name string, info Info, begin, end int64) (Tensor, error) {
+func (f *File) read(room []byte, name string, info tensor.Info, begin, end int64) (tensor.Tensor, error) {
 	if end-begin > f.limits.MaxTensorBytes {
-		return Tensor{}, faultf(ErrLimit, "tensor %.256q: %d bytes asked for, the limit is %d: read fewer rows at a time",
+		return tensor.Tensor{}, tensor.Errorf(tensor.ErrLimit, "tensor %.256q: %d bytes asked for, the limit is %d: read fewer rows at a time",
 			name, end-begin, f.limits.MaxTensorBytes)
 	}
 	if int64(cap(room)) < end-begin {
@@ -187,9 +189,9 @@ func (f *File) read(room []byte, name string, info Info, begin, end int64) (Tens
 	}
 	data := room[:end-begin]
 	if err := readAt(f.r, data, f.data+begin); err != nil {
-		return Tensor{}, fmt.Errorf("tensor %q: %w", name, err)
+		return tensor.Tensor{}, fmt.Errorf("tensor %q: %w", name, err)
 	}
-	return Tensor{info.DType, info.Shape, data}, nil
+	return tensor.Tensor{DType: info.DType, Shape: info.Shape, Data: data}, nil
 }
 
 // readAt fills p. If a reader ends early, the file is shorter than declared.
@@ -199,7 +201,7 @@ func readAt(r io.ReaderAt, p []byte, offset int64) error {
 		return nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		return faultf(ErrMalformed, "read %d bytes at offset %d, expected %d: the file was cut short", n, offset, len(p))
+		return tensor.Errorf(tensor.ErrMalformed, "read %d bytes at offset %d, expected %d: the file was cut short", n, offset, len(p))
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"archive/zip"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 func TestReadNpzRefusesPathsThatLeadOut(t *testing.T) {
@@ -20,7 +21,7 @@ func TestReadNpzRefusesPathsThatLeadOut(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := tensor.ReadNpz(bytes.NewReader(archive.Bytes()), int64(archive.Len()), tensor.Limits{})
+		_, err := tensorfile.ReadNpz(bytes.NewReader(archive.Bytes()), int64(archive.Len()), tensorfile.Limits{})
 		if !errors.Is(err, tensor.ErrUnsafe) {
 			t.Errorf("%q: got %v, want it refused as unsafe", name, err)
 		}

@@ -1,10 +1,12 @@
-package tensor
+package tensorfile
 
 import (
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // ShardWriter writes a safetensors file of stacked tensors. Rows arrive one after the other
@@ -14,7 +16,7 @@ import (
 type ShardWriter struct {
 	w      io.WriterAt
 	layout layout
-	infos  map[string]Info
+	infos  map[string]tensor.Info
 	next   map[string]int64 // rows that arrived
 	rows   map[string]*waiting
 }
@@ -31,10 +33,10 @@ type waiting struct {
 
 // NewShardWriter writes the header to w, which must be empty and which the caller closes. Every
 // tensor has a leading dimension: the number of its rows that will follow.
-func NewShardWriter(w io.WriterAt, infos map[string]Info, metadata map[string]string) (*ShardWriter, error) {
+func NewShardWriter(w io.WriterAt, infos map[string]tensor.Info, metadata map[string]string) (*ShardWriter, error) {
 	for name, info := range infos {
 		if len(info.Shape) == 0 {
-			return nil, faultf(ErrMismatch, "tensor %q is a scalar: a shard needs a leading dimension", name)
+			return nil, tensor.Errorf(tensor.ErrMismatch, "tensor %q is a scalar: a shard needs a leading dimension", name)
 		}
 	}
 	l, err := newLayout(infos, metadata)
@@ -54,21 +56,21 @@ func NewShardWriter(w io.WriterAt, infos map[string]Info, metadata map[string]st
 // Append adds rows, which has a leading dimension, after the existing rows of the tensor of
 // that name; their memory can be used again after it. An error of writing can also come later. Other dtypes, other
 // row shapes, and more rows than announced give an error of kind ErrMismatch.
-func (s *ShardWriter) Append(name string, rows Tensor) error {
+func (s *ShardWriter) Append(name string, rows tensor.Tensor) error {
 	if err := rows.Validate(); err != nil {
 		return fmt.Errorf("tensor %q: %w", name, err)
 	}
 	info, ok := s.infos[name]
 	if !ok {
-		return faultf(ErrMismatch, "tensor %q was not announced to this shard", name)
+		return tensor.Errorf(tensor.ErrMismatch, "tensor %q was not announced to this shard", name)
 	}
 	if rows.DType != info.DType || len(rows.Shape) == 0 || !slices.Equal(rows.Shape[1:], info.Shape[1:]) {
-		return faultf(ErrMismatch,
+		return tensor.Errorf(tensor.ErrMismatch,
 			"tensor %q: rows of %s %v, expected %s %v", name, rows.DType, rows.Shape, info.DType, info.Shape)
 	}
 	from := s.next[name]
 	if rows.Shape[0] > info.Shape[0]-from {
-		return faultf(ErrMismatch,
+		return tensor.Errorf(tensor.ErrMismatch,
 			"tensor %q: rows %d and %d more, expected %d in all", name, from, rows.Shape[0], info.Shape[0])
 	}
 	s.next[name] = from + rows.Shape[0]
@@ -105,7 +107,7 @@ func (s *ShardWriter) Close() error {
 			return err
 		}
 		if want := s.infos[name].Shape[0]; s.next[name] != want {
-			return faultf(ErrMismatch, "tensor %q has %d rows of %d: the shard is incomplete", name, s.next[name], want)
+			return tensor.Errorf(tensor.ErrMismatch, "tensor %q has %d rows of %d: the shard is incomplete", name, s.next[name], want)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"bytes"
@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 // fuzzLimits keep what an accepted input may allocate small.
-var fuzzLimits = tensor.Limits{MaxHeaderBytes: 1 << 16, MaxTensors: 64, MaxTensorBytes: 1 << 16, MaxTotalBytes: 1 << 18}
+var fuzzLimits = tensorfile.Limits{MaxHeaderBytes: 1 << 16, MaxTensors: 64, MaxTensorBytes: 1 << 16, MaxTotalBytes: 1 << 18}
 
 func addFiles(f *testing.F, names ...string) {
 	for _, name := range names {
-		f.Add(must(os.ReadFile("testdata/" + name)))
+		f.Add(tensortest.Must(os.ReadFile("testdata/" + name)))
 	}
 }
 
@@ -40,15 +42,15 @@ func FuzzSafetensors(f *testing.F) {
 			all[name] = x
 		}
 		var buf bytes.Buffer
-		if err := tensor.Write(&buf, all, file.Metadata()); err != nil {
+		if err := tensorfile.Write(&buf, all, file.Metadata()); err != nil {
 			t.Fatal(err)
 		}
-		again, err := open(buf.Bytes(), tensor.Limits{})
+		again, err := open(buf.Bytes(), tensorfile.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range all {
-			if got, err := again.Tensor(name); err != nil || !equal(got, want) {
+			if got, err := again.Tensor(name); err != nil || !tensortest.Equal(got, want) {
 				t.Fatalf("%q: %v, %v, want %v", name, got, err, want)
 			}
 		}
@@ -60,7 +62,7 @@ func FuzzNpy(f *testing.F) {
 	addFiles(f, "c.npy", "v2.npy", "v3.npy", "fortran.npy", "big_endian.npy", "object.npy", "bfloat16.npy", "scalar.npy")
 	f.Add(u1(1, 2))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x, err := tensor.ReadNpy(bytes.NewReader(data), fuzzLimits)
+		x, err := tensorfile.ReadNpy(bytes.NewReader(data), fuzzLimits)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 // npy builds an npy file, version 1.0, of any header and data.
@@ -24,24 +26,24 @@ func npy(header string, data ...byte) []byte {
 }
 
 func readNpy(data []byte) (tensor.Tensor, error) {
-	return tensor.ReadNpy(bytes.NewReader(data), tensor.Limits{})
+	return tensorfile.ReadNpy(bytes.NewReader(data), tensorfile.Limits{})
 }
 
 func TestNpyGolden(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"c", "v2", "v3", "big_endian"} {
-		x := must(readNpy(must(os.ReadFile("testdata/" + name + ".npy"))))
-		if got := must(tensor.Values[float32](x)); !slices.Equal(got, []float32{0, 1, 2, 3, 4, 5}) || !slices.Equal(x.Shape, []int64{2, 3}) {
+		x := tensortest.Must(readNpy(tensortest.Must(os.ReadFile("testdata/" + name + ".npy"))))
+		if got := tensortest.Must(tensor.Values[float32](x)); !slices.Equal(got, []float32{0, 1, 2, 3, 4, 5}) || !slices.Equal(x.Shape, []int64{2, 3}) {
 			t.Errorf("%s: %v %v", name, x.Shape, got)
 		}
 	}
-	x := must(readNpy(must(os.ReadFile("testdata/fortran.npy"))))
-	for i, got := range must(tensor.Values[int16](x)) {
+	x := tensortest.Must(readNpy(tensortest.Must(os.ReadFile("testdata/fortran.npy"))))
+	for i, got := range tensortest.Must(tensor.Values[int16](x)) {
 		if int(got) != i || !slices.Equal(x.Shape, []int64{2, 3, 4}) {
 			t.Errorf("fortran: shape %v, element %d is %d", x.Shape, i, got)
 		}
 	}
-	if x := must(readNpy(must(os.ReadFile("testdata/scalar.npy")))); len(x.Shape) != 0 || x.Float64(0) != 2.5 {
+	if x := tensortest.Must(readNpy(tensortest.Must(os.ReadFile("testdata/scalar.npy")))); len(x.Shape) != 0 || x.Float64(0) != 2.5 {
 		t.Errorf("scalar: %v", x)
 	}
 }
@@ -49,13 +51,13 @@ func TestNpyGolden(t *testing.T) {
 func TestNpyRefusesPickle(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string][]byte{
-		"object array":   must(os.ReadFile("testdata/object.npy")),
+		"object array":   tensortest.Must(os.ReadFile("testdata/object.npy")),
 		"object of size": npy(`{'descr': '|O8', 'fortran_order': False, 'shape': (1,)}`),
 		"bare pickle":    []byte("\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00."),
 		"short pickle":   []byte("\x80\x02N."),
 	} {
 		_, err := readNpy(data)
-		wantKind(t, err, tensor.ErrUnsafe)
+		tensortest.WantKind(t, err, tensor.ErrUnsafe)
 		if err != nil && !strings.Contains(err.Error(), "pickle") {
 			t.Errorf("%s: %v does not say pickle", name, err)
 		}
@@ -81,7 +83,7 @@ func TestNpyRefuses(t *testing.T) {
 		{"version 4", []byte("\x93NUMPY\x04\x00\x02\x00{}"), tensor.ErrUnsupported},
 		{"header of 4 GiB", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff{}"), tensor.ErrLimit},
 		{"header cut short", []byte("\x93NUMPY\x01\x00\x40\x00{}"), tensor.ErrMalformed},
-		{"bfloat16", must(os.ReadFile("testdata/bfloat16.npy")), tensor.ErrUnsupported},
+		{"bfloat16", tensortest.Must(os.ReadFile("testdata/bfloat16.npy")), tensor.ErrUnsupported},
 		{"structured", dict(`'descr': [('a', '<f4')]`, order, shape), tensor.ErrUnsupported},
 		{"text without a width", dict(`'descr': '<Ux'`, order, shape), tensor.ErrUnsupported},
 		{"complex", dict(`'descr': '<c8'`, order, shape), tensor.ErrUnsupported},
@@ -108,7 +110,7 @@ func TestNpyRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := readNpy(c.data)
-			wantKind(t, err, c.kind)
+			tensortest.WantKind(t, err, c.kind)
 		})
 	}
 }
@@ -122,7 +124,7 @@ func TestNpyMemoryFollowsData(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for range runs {
 		_, err := readNpy(data)
-		wantKind(t, err, tensor.ErrMalformed)
+		tensortest.WantKind(t, err, tensor.ErrMalformed)
 	}
 	runtime.ReadMemStats(&after)
 	// Tests that run beside this one allocate as well, far from gigabytes.
@@ -133,13 +135,13 @@ func TestNpyMemoryFollowsData(t *testing.T) {
 
 func TestNpyReaderErrors(t *testing.T) {
 	t.Parallel()
-	whole := must(os.ReadFile("testdata/c.npy"))
+	whole := tensortest.Must(os.ReadFile("testdata/c.npy"))
 	broken := errors.New("broken disk")
 	for n := range whole {
-		_, err := tensor.ReadNpy(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(broken)), tensor.Limits{})
-		wantKind(t, err, broken)
+		_, err := tensorfile.ReadNpy(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(broken)), tensorfile.Limits{})
+		tensortest.WantKind(t, err, broken)
 		_, err = readNpy(whole[:n])
-		wantKind(t, err, tensor.ErrMalformed)
+		tensortest.WantKind(t, err, tensor.ErrMalformed)
 	}
 }
 
@@ -172,7 +174,7 @@ func TestNpyOrders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, v := range must(tensor.Values[int32](got)) {
+		for i, v := range tensortest.Must(tensor.Values[int32](got)) {
 			if int(v) != i {
 				t.Fatalf("element %d is %d", i, v)
 			}

@@ -1,13 +1,15 @@
-package tensor
+package tensorfile
 
 import (
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // npyHeader is the content of an npy header.
 type npyHeader struct {
-	info      Info
+	info      tensor.Info
 	bigEndian bool
 	fortran   bool
 	text      byte  // 'S' or 'U' for text, else 0
@@ -26,7 +28,7 @@ func parseNpyHeader(text []byte) (npyHeader, error) {
 		key := p.string()
 		p.expect(":")
 		if p.err == nil && seen[key] {
-			return h, faultf(ErrMalformed, "npy: key %.64q occurs twice in the header", key)
+			return h, tensor.Errorf(tensor.ErrMalformed, "npy: key %.64q occurs twice in the header", key)
 		}
 		seen[key] = true
 		switch key {
@@ -47,16 +49,16 @@ func parseNpyHeader(text []byte) (npyHeader, error) {
 		return h, p.err
 	}
 	if strings.TrimRight(p.rest, " \n") != "" {
-		return h, faultf(ErrMalformed, "npy: header has %.64q behind its dict", p.rest)
+		return h, tensor.Errorf(tensor.ErrMalformed, "npy: header has %.64q behind its dict", p.rest)
 	}
 	if len(seen) != 3 {
-		return h, faultf(ErrMalformed, "npy: header lacks one of 'descr', 'fortran_order', 'shape'")
+		return h, tensor.Errorf(tensor.ErrMalformed, "npy: header lacks one of 'descr', 'fortran_order', 'shape'")
 	}
 	if h.text == 0 {
 		return h, nil
 	}
 	if h.fortran && len(h.info.Shape) > 1 {
-		return h, faultf(ErrUnsupported, "npy: text in Fortran order: save numpy.ascontiguousarray of it")
+		return h, tensor.Errorf(tensor.ErrUnsupported, "npy: text in Fortran order: save numpy.ascontiguousarray of it")
 	}
 	h.info.Shape = append(h.info.Shape, h.width)
 	return h, nil
@@ -66,7 +68,7 @@ func parseNpyHeader(text []byte) (npyHeader, error) {
 // kind, bytes per element.
 func (h *npyHeader) descr(p *pyParser) {
 	if p.peek("[") || p.peek("(") {
-		p.abort(faultf(ErrUnsupported, "npy: structured dtype: save one array per field"))
+		p.abort(tensor.Errorf(tensor.ErrUnsupported, "npy: structured dtype: save one array per field"))
 		return
 	}
 	s := p.string()
@@ -84,50 +86,50 @@ func (h *npyHeader) descr(p *pyParser) {
 	d := npyDType(kind)
 	switch {
 	case strings.HasPrefix(kind, "O"):
-		p.abort(faultf(ErrUnsafe,
+		p.abort(tensor.Errorf(tensor.ErrUnsafe,
 			"npy: dtype %q is an object array: its data is a pickle, which runs code when it is loaded; save an array of numbers", s))
 	case strings.HasPrefix(kind, "V"):
-		p.abort(faultf(ErrUnsupported,
+		p.abort(tensor.Errorf(tensor.ErrUnsupported,
 			"npy: dtype %.64q is opaque bytes (bfloat16 and float8 look so in npy): store the tensor as safetensors", s))
 	case d == "" || d.Size() > 1 && order != "<" && order != ">":
-		p.abort(faultf(ErrUnsupported,
+		p.abort(tensor.Errorf(tensor.ErrUnsupported,
 			"npy: unsupported dtype %.64q: convert the array to bool, an integer, a float of at most 64 bits or text", s))
 	}
 	h.info.DType, h.bigEndian = d, order == ">" && d.Size() > 1
 }
 
-func npyDType(kind string) DType {
+func npyDType(kind string) tensor.DType {
 	switch kind {
 	case "b1":
-		return Bool
+		return tensor.Bool
 	case "i1":
-		return Int8
+		return tensor.Int8
 	case "i2":
-		return Int16
+		return tensor.Int16
 	case "i4":
-		return Int32
+		return tensor.Int32
 	case "i8":
-		return Int64
+		return tensor.Int64
 	case "u1":
-		return Uint8
+		return tensor.Uint8
 	case "u2":
-		return Uint16
+		return tensor.Uint16
 	case "u4":
-		return Uint32
+		return tensor.Uint32
 	case "u8":
-		return Uint64
+		return tensor.Uint64
 	case "f2":
-		return Float16
+		return tensor.Float16
 	case "f4":
-		return Float32
+		return tensor.Float32
 	case "f8":
-		return Float64
+		return tensor.Float64
 	}
 	return ""
 }
 
 // normalize converts t, whose data is as in the file, to little-endian in C order.
-func (h npyHeader) normalize(t Tensor) Tensor {
+func (h npyHeader) normalize(t tensor.Tensor) tensor.Tensor {
 	size := t.DType.Size()
 	if h.bigEndian {
 		for element := range slices.Chunk(t.Data, size) {

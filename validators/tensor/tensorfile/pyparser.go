@@ -1,8 +1,10 @@
-package tensor
+package tensorfile
 
 import (
 	"strconv"
 	"strings"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // pyParser parses the few Python literals of an npy header. After the first error every method
@@ -19,7 +21,7 @@ func (p *pyParser) abort(err error) {
 }
 
 func (p *pyParser) fail(expected string) {
-	p.abort(faultf(ErrMalformed, "npy: header has %.32q: expected %s", p.rest, expected))
+	p.abort(tensor.Errorf(tensor.ErrMalformed, "npy: header has %.32q: expected %s", p.rest, expected))
 }
 
 func (p *pyParser) peek(prefix string) bool {

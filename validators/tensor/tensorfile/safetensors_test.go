@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 // safetensors builds a file of any header text and data.
@@ -23,22 +25,22 @@ func safetensors(header string, data ...byte) []byte {
 	return append(append(out, header...), data...)
 }
 
-func open(data []byte, limits tensor.Limits) (*tensor.File, error) {
-	return tensor.NewFile(bytes.NewReader(data), int64(len(data)), limits)
+func open(data []byte, limits tensorfile.Limits) (*tensorfile.File, error) {
+	return tensorfile.NewFile(bytes.NewReader(data), int64(len(data)), limits)
 }
 
 func TestSafetensorsGolden(t *testing.T) {
 	t.Parallel()
-	f := must(tensor.Open("testdata/dtypes.safetensors", tensor.Limits{}))
+	f := tensortest.Must(tensorfile.Open("testdata/dtypes.safetensors", tensorfile.Limits{}))
 	defer f.Close()
-	if got, want := len(f.Names()), len(dtypes)+2; got != want {
+	if got, want := len(f.Names()), len(tensortest.DTypes)+2; got != want {
 		t.Errorf("%d tensors, want %d", got, want)
 	}
 	if got, want := f.Metadata(), map[string]string{"made_by": "safetensors", `quote"é`: "<&>"}; !maps.Equal(got, want) {
 		t.Errorf("metadata %q, want %q", got, want)
 	}
-	for _, d := range dtypes {
-		x := must(f.Tensor(string(d)))
+	for _, d := range tensortest.DTypes {
+		x := tensortest.Must(f.Tensor(string(d)))
 		want := []float64{0, 1, 2, 3, 4, 5}
 		if d == tensor.Bool {
 			want = []float64{0, 1, 0, 1, 0, 1}
@@ -47,21 +49,21 @@ func TestSafetensorsGolden(t *testing.T) {
 			t.Errorf("%s: %s %v %v", d, x.DType, x.Shape, x.Float64s())
 		}
 	}
-	if x := must(f.Tensor("scalar")); len(x.Shape) != 0 || x.Float64(0) != 7 {
+	if x := tensortest.Must(f.Tensor("scalar")); len(x.Shape) != 0 || x.Float64(0) != 7 {
 		t.Errorf("scalar: %v", x)
 	}
-	if x := must(f.Tensor("empty")); !slices.Equal(x.Shape, []int64{0, 3}) || x.Len() != 0 {
+	if x := tensortest.Must(f.Tensor("empty")); !slices.Equal(x.Shape, []int64{0, 3}) || x.Len() != 0 {
 		t.Errorf("empty: %v", x)
 	}
 	_, err := f.Tensor("absent")
-	wantKind(t, err, tensor.ErrMismatch)
+	tensortest.WantKind(t, err, tensor.ErrMismatch)
 }
 
 func TestSafetensorsRefuses(t *testing.T) {
 	t.Parallel()
 	entry := func(body string) string { return `{"x":{` + body + `}}` }
 	const good = `"dtype":"U8","shape":[2],"data_offsets":[0,2]`
-	if _, err := open(safetensors(entry(good)+"   ", 1, 2), tensor.Limits{}); err != nil {
+	if _, err := open(safetensors(entry(good)+"   ", 1, 2), tensorfile.Limits{}); err != nil {
 		t.Fatalf("the good file: %v", err)
 	}
 	malformed := map[string][]byte{
@@ -108,21 +110,21 @@ func TestSafetensorsRefuses(t *testing.T) {
 	for name, data := range malformed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := open(data, tensor.Limits{})
-			wantKind(t, err, tensor.ErrMalformed)
+			_, err := open(data, tensorfile.Limits{})
+			tensortest.WantKind(t, err, tensor.ErrMalformed)
 		})
 	}
-	_, err := open(safetensors(entry(`"dtype":"C64","shape":[1],"data_offsets":[0,8]`), make([]byte, 8)...), tensor.Limits{})
-	wantKind(t, err, tensor.ErrUnsupported)
+	_, err := open(safetensors(entry(`"dtype":"C64","shape":[1],"data_offsets":[0,8]`), make([]byte, 8)...), tensorfile.Limits{})
+	tensortest.WantKind(t, err, tensor.ErrUnsupported)
 }
 
 func TestSafetensorsLimits(t *testing.T) {
 	t.Parallel()
 	data := write(t, map[string]tensor.Tensor{
-		"a": must(tensor.New(make([]float32, 6), 3, 2)),
-		"b": must(tensor.New(make([]float32, 6), 3, 2)),
+		"a": tensortest.Must(tensor.New(make([]float32, 6), 3, 2)),
+		"b": tensortest.Must(tensor.New(make([]float32, 6), 3, 2)),
 	}, nil)
-	for name, limits := range map[string]tensor.Limits{
+	for name, limits := range map[string]tensorfile.Limits{
 		"header":  {MaxHeaderBytes: 20},
 		"tensors": {MaxTensors: 1},
 		"rank":    {MaxRank: 1},
@@ -131,12 +133,12 @@ func TestSafetensorsLimits(t *testing.T) {
 		if _, err := open(data, limits); err == nil {
 			t.Errorf("%s: accepted", name)
 		} else {
-			wantKind(t, err, tensor.ErrLimit)
+			tensortest.WantKind(t, err, tensor.ErrLimit)
 		}
 	}
-	f := must(open(data, tensor.Limits{MaxTensorBytes: 16}))
+	f := tensortest.Must(open(data, tensorfile.Limits{MaxTensorBytes: 16}))
 	_, err := f.Tensor("a")
-	wantKind(t, err, tensor.ErrLimit)
+	tensortest.WantKind(t, err, tensor.ErrLimit)
 	if _, err := f.Rows("a", 0, 2); err != nil {
 		t.Errorf("two rows of 8 bytes: %v", err)
 	}
@@ -144,43 +146,43 @@ func TestSafetensorsLimits(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err = tensor.ReadFile(path, tensor.Limits{MaxTotalBytes: 47})
-	wantKind(t, err, tensor.ErrLimit)
-	if all, err := tensor.ReadFile(path, tensor.Limits{MaxTotalBytes: 48}); err != nil || len(all) != 2 {
+	_, err = tensorfile.ReadFile(path, tensorfile.Limits{MaxTotalBytes: 47})
+	tensortest.WantKind(t, err, tensor.ErrLimit)
+	if all, err := tensorfile.ReadFile(path, tensorfile.Limits{MaxTotalBytes: 48}); err != nil || len(all) != 2 {
 		t.Errorf("ReadFile = %d tensors, %v", len(all), err)
 	}
 }
 
 func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	t.Parallel()
-	_, err := tensor.Open(t.TempDir(), tensor.Limits{})
-	wantKind(t, err, tensor.ErrMalformed)
-	_, err = tensor.Open("testdata/absent", tensor.Limits{})
-	wantKind(t, err, os.ErrNotExist)
-	_, err = tensor.Open("testdata/c.npy", tensor.Limits{})
-	wantKind(t, err, tensor.ErrMalformed)
+	_, err := tensorfile.Open(t.TempDir(), tensorfile.Limits{})
+	tensortest.WantKind(t, err, tensor.ErrMalformed)
+	_, err = tensorfile.Open("testdata/absent", tensorfile.Limits{})
+	tensortest.WantKind(t, err, os.ErrNotExist)
+	_, err = tensorfile.Open("testdata/c.npy", tensorfile.Limits{})
+	tensortest.WantKind(t, err, tensor.ErrMalformed)
 }
 
 func TestSafetensorsCutShort(t *testing.T) {
 	t.Parallel()
-	whole := must(os.ReadFile("testdata/dtypes.safetensors"))
+	whole := tensortest.Must(os.ReadFile("testdata/dtypes.safetensors"))
 	for n := range whole {
-		if _, err := open(whole[:n], tensor.Limits{}); err == nil {
+		if _, err := open(whole[:n], tensorfile.Limits{}); err == nil {
 			t.Fatalf("accepted with %d bytes of %d", n, len(whole))
 		}
 	}
-	f := must(tensor.NewFile(bytes.NewReader(whole), int64(len(whole)), tensor.Limits{}))
+	f := tensortest.Must(tensorfile.NewFile(bytes.NewReader(whole), int64(len(whole)), tensorfile.Limits{}))
 	if f.Close() != nil {
 		t.Error("Close of a File without a file of its own")
 	}
-	short := must(tensor.NewFile(io.NewSectionReader(bytes.NewReader(whole), 0, int64(len(whole)-1)), int64(len(whole)), tensor.Limits{}))
+	short := tensortest.Must(tensorfile.NewFile(io.NewSectionReader(bytes.NewReader(whole), 0, int64(len(whole)-1)), int64(len(whole)), tensorfile.Limits{}))
 	var err error
 	for _, name := range short.Names() {
 		if _, e := short.Tensor(name); e != nil {
 			err = e
 		}
 	}
-	wantKind(t, err, tensor.ErrMalformed)
+	tensortest.WantKind(t, err, tensor.ErrMalformed)
 }
 
 // countingReader counts the bytes that were asked for.
@@ -196,23 +198,23 @@ func (c *countingReader) ReadAt(p []byte, offset int64) (int, error) {
 
 func TestRowsReadNothingElse(t *testing.T) {
 	t.Parallel()
-	rows := must(tensor.New([]int64{0, 1, 2, 3, 4, 5, 6, 7}, 4, 2))
+	rows := tensortest.Must(tensor.New([]int64{0, 1, 2, 3, 4, 5, 6, 7}, 4, 2))
 	data := write(t, map[string]tensor.Tensor{"x": rows, "other": rows}, nil)
 	r := &countingReader{ReaderAt: bytes.NewReader(data)}
-	f := must(tensor.NewFile(r, int64(len(data)), tensor.Limits{}))
+	f := tensortest.Must(tensorfile.NewFile(r, int64(len(data)), tensorfile.Limits{}))
 	r.n = 0
-	if got := must(f.Rows("x", 1, 3)); !equal(got, must(rows.Rows(1, 3))) || r.n != 32 {
+	if got := tensortest.Must(f.Rows("x", 1, 3)); !tensortest.Equal(got, tensortest.Must(rows.Rows(1, 3))) || r.n != 32 {
 		t.Errorf("rows %v, %d bytes read, want 32", got, r.n)
 	}
 	for _, c := range [][2]int64{{-1, 1}, {3, 5}, {2, 1}} {
 		_, err := f.Rows("x", c[0], c[1])
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 	}
 }
 
 func write(t interface{ Fatal(...any) }, tensors map[string]tensor.Tensor, metadata map[string]string) []byte {
 	var buf bytes.Buffer
-	if err := tensor.Write(&buf, tensors, metadata); err != nil {
+	if err := tensorfile.Write(&buf, tensors, metadata); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -223,7 +225,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tensors := map[string]tensor.Tensor{}
 		for _, name := range rapid.SliceOfN(rapid.String(), 0, 4).Draw(t, "names") {
-			tensors[name] = drawTensor(t, name)
+			tensors[name] = tensortest.Draw(t, name)
 		}
 		metadata := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "metadata")
 		data := write(t, tensors, metadata)
@@ -233,7 +235,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 		if n := binary.LittleEndian.Uint64(data); n%8 != 0 {
 			t.Fatalf("header of %d bytes", n)
 		}
-		f, err := open(data, tensor.Limits{})
+		f, err := open(data, tensorfile.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +243,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 			t.Fatalf("names %q, metadata %q", f.Names(), f.Metadata())
 		}
 		for name, want := range tensors {
-			if got := must(f.Tensor(name)); !equal(got, want) {
+			if got := tensortest.Must(f.Tensor(name)); !tensortest.Equal(got, want) {
 				t.Fatalf("%q: got %v, want %v", name, got, want)
 			}
 		}
@@ -250,7 +252,7 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 
 func TestWriteRefuses(t *testing.T) {
 	t.Parallel()
-	x := must(tensor.New([]float32{1}, 1))
+	x := tensortest.Must(tensor.New([]float32{1}, 1))
 	bad := []struct {
 		tensors  map[string]tensor.Tensor
 		metadata map[string]string
@@ -262,23 +264,23 @@ func TestWriteRefuses(t *testing.T) {
 		{nil, map[string]string{"a": "\xff"}, tensor.ErrMalformed},
 	}
 	for _, c := range bad {
-		wantKind(t, tensor.Write(io.Discard, c.tensors, c.metadata), c.kind)
+		tensortest.WantKind(t, tensorfile.Write(io.Discard, c.tensors, c.metadata), c.kind)
 	}
 }
 
 func TestShardWriterWritesTheSame(t *testing.T) {
 	t.Parallel()
-	logits := must(tensor.New([]float32{0, 1, 2, 3, 4, 5}, 3, 2))
-	label := must(tensor.New([]int64{7, 8, 9}, 3))
+	logits := tensortest.Must(tensor.New([]float32{0, 1, 2, 3, 4, 5}, 3, 2))
+	label := tensortest.Must(tensor.New([]int64{7, 8, 9}, 3))
 	tensors := map[string]tensor.Tensor{"logits": logits, "label": label}
 	metadata := map[string]string{"first": "0"}
-	file := must(os.Create(filepath.Join(t.TempDir(), "shard")))
+	file := tensortest.Must(os.Create(filepath.Join(t.TempDir(), "shard")))
 	defer file.Close()
-	w := must(tensor.NewShardWriter(file, map[string]tensor.Info{"logits": logits.Info(), "label": label.Info()}, metadata))
+	w := tensortest.Must(tensorfile.NewShardWriter(file, map[string]tensor.Info{"logits": logits.Info(), "label": label.Info()}, metadata))
 	for i := range int64(3) {
 		for _, name := range []string{"logits", "label"} {
-			wantKind(t, w.Close(), tensor.ErrMismatch)
-			if err := w.Append(name, must(tensors[name].Rows(i, i+1))); err != nil {
+			tensortest.WantKind(t, w.Close(), tensor.ErrMismatch)
+			if err := w.Append(name, tensortest.Must(tensors[name].Rows(i, i+1))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -286,33 +288,33 @@ func TestShardWriterWritesTheSame(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(os.ReadFile(file.Name())); !bytes.Equal(got, write(t, tensors, metadata)) {
+	if got := tensortest.Must(os.ReadFile(file.Name())); !bytes.Equal(got, write(t, tensors, metadata)) {
 		t.Errorf("shard is %q", got)
 	}
 	for name, rows := range map[string]tensor.Tensor{"logits": logits, "label": label, "absent": label} {
-		wantKind(t, w.Append(name, must(rows.Rows(0, 1))), tensor.ErrMismatch)
+		tensortest.WantKind(t, w.Append(name, tensortest.Must(rows.Rows(0, 1))), tensor.ErrMismatch)
 	}
 }
 
 func TestShardWriterRefusesOtherRows(t *testing.T) {
 	t.Parallel()
-	file := must(os.Create(filepath.Join(t.TempDir(), "shard")))
+	file := tensortest.Must(os.Create(filepath.Join(t.TempDir(), "shard")))
 	defer file.Close()
-	w := must(tensor.NewShardWriter(file, map[string]tensor.Info{"x": {DType: tensor.Int8, Shape: []int64{2, 3}}}, nil))
+	w := tensortest.Must(tensorfile.NewShardWriter(file, map[string]tensor.Info{"x": {DType: tensor.Int8, Shape: []int64{2, 3}}}, nil))
 	for i, rows := range []tensor.Tensor{
-		must(tensor.New(make([]int8, 2), 1, 2)), must(tensor.New(make([]uint8, 3), 1, 3)),
-		must(tensor.New(make([]int8, 9), 3, 3)), must(tensor.New([]int8{1})), must(tensor.New(make([]int8, 3), 1, 3, 1)),
+		tensortest.Must(tensor.New(make([]int8, 2), 1, 2)), tensortest.Must(tensor.New(make([]uint8, 3), 1, 3)),
+		tensortest.Must(tensor.New(make([]int8, 9), 3, 3)), tensortest.Must(tensor.New([]int8{1})), tensortest.Must(tensor.New(make([]int8, 3), 1, 3, 1)),
 	} {
 		if err := w.Append("x", rows); err == nil {
 			t.Errorf("rows %d: %v accepted", i, rows.Shape)
 		}
 	}
-	_, err := tensor.NewShardWriter(file, map[string]tensor.Info{"x": {DType: tensor.Int8}}, nil)
-	wantKind(t, err, tensor.ErrMismatch)
+	_, err := tensorfile.NewShardWriter(file, map[string]tensor.Info{"x": {DType: tensor.Int8}}, nil)
+	tensortest.WantKind(t, err, tensor.ErrMismatch)
 }
 
 func ExampleFile_Rows() {
-	f, err := tensor.Open("testdata/dtypes.safetensors", tensor.Limits{})
+	f, err := tensorfile.Open("testdata/dtypes.safetensors", tensorfile.Limits{})
 	if err != nil {
 		panic(err)
 	}
@@ -326,11 +328,25 @@ func ExampleFile_Rows() {
 func TestWriteAligns(t *testing.T) {
 	t.Parallel()
 	data := write(t, map[string]tensor.Tensor{
-		"a": must(tensor.New([]uint8{1})), "b": {DType: tensor.Float64, Data: make([]byte, 8)}, "c": must(tensor.New([]int16{3})),
+		"a": tensortest.Must(tensor.New([]uint8{1})), "b": {DType: tensor.Float64, Data: make([]byte, 8)}, "c": tensortest.Must(tensor.New([]int16{3})),
 	}, map[string]string{"k": "v"})
 	const want = `{"__metadata__":{"k":"v"},"b":{"dtype":"F64","shape":[],"data_offsets":[0,8]},` +
 		`"c":{"dtype":"I16","shape":[],"data_offsets":[8,10]},"a":{"dtype":"U8","shape":[],"data_offsets":[10,11]}}`
 	if got := strings.TrimRight(string(data[8:len(data)-11]), " "); got != want {
 		t.Errorf("header %s\nwant   %s", got, want)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	f := tensortest.Must(tensorfile.Open("testdata/dtypes.safetensors", tensorfile.Limits{}))
+	defer f.Close()
+	info, ok := f.Info("float16")
+	if n, err := info.Bytes(); !ok || info.DType != tensor.Float16 || !slices.Equal(info.Shape, []int64{2, 3}) || n != 12 || err != nil {
+		t.Errorf("float16: %v, %v, %d bytes, %v", info, ok, n, err)
+	}
+	info.Shape[0] = 100 // a copy
+	if _, ok := f.Info("absent"); ok || tensortest.Must(f.Tensor("float16")).Shape[0] != 2 {
+		t.Error("Info of an absent tensor, or one that shares its shape with the file")
 	}
 }

@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"archive/zip"
@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
-func readNpz(data []byte, limits tensor.Limits) (map[string]tensor.Tensor, error) {
-	return tensor.ReadNpz(bytes.NewReader(data), int64(len(data)), limits)
+func readNpz(data []byte, limits tensorfile.Limits) (map[string]tensor.Tensor, error) {
+	return tensorfile.ReadNpz(bytes.NewReader(data), int64(len(data)), limits)
 }
 
 func u1(data ...byte) []byte {
@@ -34,7 +36,7 @@ func npz(members ...member) []byte {
 		if m.edit != nil {
 			m.edit(h)
 		}
-		must(must(w.CreateRaw(h)).Write(m.content))
+		tensortest.Must(tensortest.Must(w.CreateRaw(h)).Write(m.content))
 	}
 	if err := w.Close(); err != nil {
 		panic(err)
@@ -45,14 +47,14 @@ func npz(members ...member) []byte {
 func TestNpzGolden(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"stored", "deflate"} {
-		all := must(readNpz(must(os.ReadFile("testdata/"+name+".npz")), tensor.Limits{}))
+		all := tensortest.Must(readNpz(tensortest.Must(os.ReadFile("testdata/"+name+".npz")), tensorfile.Limits{}))
 		if len(all) != 2 {
 			t.Errorf("%s: %d arrays", name, len(all))
 		}
-		if got := must(tensor.Values[float32](all["a"])); !slices.Equal(got, []float32{0, 1, 2, 3, 4, 5}) {
+		if got := tensortest.Must(tensor.Values[float32](all["a"])); !slices.Equal(got, []float32{0, 1, 2, 3, 4, 5}) {
 			t.Errorf("%s: a is %v", name, got)
 		}
-		if got := must(tensor.Values[int64](all["label"])); !slices.Equal(got, []int64{1, 0}) {
+		if got := tensortest.Must(tensor.Values[int64](all["label"])); !slices.Equal(got, []int64{1, 0}) {
 			t.Errorf("%s: label is %v", name, got)
 		}
 	}
@@ -61,7 +63,7 @@ func TestNpzGolden(t *testing.T) {
 func TestNpzRefuses(t *testing.T) {
 	t.Parallel()
 	good := member{name: "a.npy", content: u1(1, 2)}
-	if all, err := readNpz(npz(good), tensor.Limits{}); err != nil || len(all) != 1 {
+	if all, err := readNpz(npz(good), tensorfile.Limits{}); err != nil || len(all) != 1 {
 		t.Fatalf("the good file: %v", err)
 	}
 	edited := func(edit func(*zip.FileHeader)) []byte { return npz(member{"a.npy", u1(1, 2), edit}) }
@@ -76,7 +78,7 @@ func TestNpzRefuses(t *testing.T) {
 		{"other member", npz(good, member{name: "readme.txt"}), tensor.ErrMalformed},
 		{"directory", npz(member{name: "a.npy/"}), tensor.ErrMalformed},
 		{"pickle member", npz(member{name: "archive/data.pkl"}), tensor.ErrUnsafe},
-		{"object array", npz(member{name: "a.npy", content: must(os.ReadFile("testdata/object.npy"))}), tensor.ErrUnsafe},
+		{"object array", npz(member{name: "a.npy", content: tensortest.Must(os.ReadFile("testdata/object.npy"))}), tensor.ErrUnsafe},
 		{"broken array", npz(member{name: "a.npy", content: []byte("x")}), tensor.ErrMalformed},
 		{"encrypted", edited(func(h *zip.FileHeader) { h.Flags |= 1 }), tensor.ErrUnsupported},
 		{"method", edited(func(h *zip.FileHeader) { h.Method = 12 }), tensor.ErrUnsupported},
@@ -89,8 +91,8 @@ func TestNpzRefuses(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := readNpz(c.data, tensor.Limits{})
-			wantKind(t, err, c.kind)
+			_, err := readNpz(c.data, tensorfile.Limits{})
+			tensortest.WantKind(t, err, c.kind)
 		})
 	}
 }
@@ -98,7 +100,7 @@ func TestNpzRefuses(t *testing.T) {
 func TestNpzLimits(t *testing.T) {
 	t.Parallel()
 	two := npz(member{name: "a.npy", content: u1(1, 2, 3)}, member{name: "b.npy", content: u1(1, 2, 3)})
-	for name, limits := range map[string]tensor.Limits{
+	for name, limits := range map[string]tensorfile.Limits{
 		"tensors": {MaxTensors: 1},
 		"bytes":   {MaxTensorBytes: 2},
 		"total":   {MaxTotalBytes: 5},
@@ -108,9 +110,9 @@ func TestNpzLimits(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
-		wantKind(t, err, tensor.ErrLimit)
+		tensortest.WantKind(t, err, tensor.ErrLimit)
 	}
-	if _, err := readNpz(two, tensor.Limits{MaxTensors: 2, MaxTensorBytes: 3, MaxTotalBytes: 6}); err != nil {
+	if _, err := readNpz(two, tensorfile.Limits{MaxTensors: 2, MaxTensorBytes: 3, MaxTotalBytes: 6}); err != nil {
 		t.Errorf("exactly at the limits: %v", err)
 	}
 }
@@ -121,21 +123,21 @@ func TestNpzBomb(t *testing.T) {
 	content := append(npy(`{'descr': '|u1', 'fortran_order': False, 'shape': (4194304,), }`), make([]byte, 4<<20)...)
 	var honest bytes.Buffer
 	w := zip.NewWriter(&honest)
-	must(must(w.Create("a.npy")).Write(content))
+	tensortest.Must(tensortest.Must(w.Create("a.npy")).Write(content))
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := readNpz(honest.Bytes(), tensor.Limits{MaxTensorBytes: 1 << 16})
-	wantKind(t, err, tensor.ErrLimit)
+	_, err := readNpz(honest.Bytes(), tensorfile.Limits{MaxTensorBytes: 1 << 16})
+	tensortest.WantKind(t, err, tensor.ErrLimit)
 
-	packed := must(zip.NewReader(bytes.NewReader(honest.Bytes()), int64(honest.Len()))).File[0]
+	packed := tensortest.Must(zip.NewReader(bytes.NewReader(honest.Bytes()), int64(honest.Len()))).File[0]
 	raw := make([]byte, packed.CompressedSize64)
-	must(must(packed.OpenRaw()).Read(raw))
+	tensortest.Must(tensortest.Must(packed.OpenRaw()).Read(raw))
 	lying := npz(member{"a.npy", raw, func(h *zip.FileHeader) {
 		h.Method, h.CRC32, h.UncompressedSize64 = zip.Deflate, packed.CRC32, 100
 	}})
-	_, err = readNpz(lying, tensor.Limits{MaxTensorBytes: 1 << 16})
-	wantKind(t, err, tensor.ErrLimit)
+	_, err = readNpz(lying, tensorfile.Limits{MaxTensorBytes: 1 << 16})
+	tensortest.WantKind(t, err, tensor.ErrLimit)
 }
 
 func TestNpzDirectoryLimit(t *testing.T) {
@@ -145,9 +147,9 @@ func TestNpzDirectoryLimit(t *testing.T) {
 	for i := range 10 {
 		members = append(members, member{name: itoa(i) + name + ".npy", content: u1(1)})
 	}
-	_, err := readNpz(npz(members...), tensor.Limits{MaxHeaderBytes: 1 << 10})
-	wantKind(t, err, tensor.ErrLimit)
-	if _, err := readNpz(npz(members...), tensor.Limits{}); err != nil {
+	_, err := readNpz(npz(members...), tensorfile.Limits{MaxHeaderBytes: 1 << 10})
+	tensortest.WantKind(t, err, tensor.ErrLimit)
+	if _, err := readNpz(npz(members...), tensorfile.Limits{}); err != nil {
 		t.Errorf("within the limits: %v", err)
 	}
 }

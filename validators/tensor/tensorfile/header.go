@@ -1,4 +1,4 @@
-package tensor
+package tensorfile
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 const metadataKey = "__metadata__"
@@ -20,7 +22,7 @@ type header struct {
 
 // entry is one tensor; its bytes are [begin, end) of the data section.
 type entry struct {
-	info       Info
+	info       tensor.Info
 	begin, end int64
 }
 
@@ -36,20 +38,20 @@ func (h header) checkLayout(size int64) error {
 		e := h.entries[name]
 		want, err := e.info.Bytes()
 		if err != nil {
-			return faultf(ErrMalformed, "safetensors: tensor %.256q: %v", name, err)
+			return tensor.Errorf(tensor.ErrMalformed, "safetensors: tensor %.256q: %v", name, err)
 		}
 		if e.begin != at {
-			return faultf(ErrMalformed,
+			return tensor.Errorf(tensor.ErrMalformed,
 				"safetensors: tensor %.256q begins at %d, expected %d: data has a hole or overlaps", name, e.begin, at)
 		}
 		if e.end < e.begin || e.end-e.begin != want {
-			return faultf(ErrMalformed, "safetensors: tensor %.256q: data_offsets [%d, %d] do not hold the %d bytes of %s %v",
+			return tensor.Errorf(tensor.ErrMalformed, "safetensors: tensor %.256q: data_offsets [%d, %d] do not hold the %d bytes of %s %v",
 				name, e.begin, e.end, want, e.info.DType, e.info.Shape)
 		}
 		at = e.end
 	}
 	if at != size {
-		return faultf(ErrMalformed,
+		return tensor.Errorf(tensor.ErrMalformed,
 			"safetensors: the tensors have %d bytes, the file holds %d: it is cut short or something was appended", at, size)
 	}
 	return nil
@@ -59,10 +61,10 @@ func (h header) checkLayout(size int64) error {
 // hides repeated keys and ignores their case.
 func parseHeader(text []byte, limits Limits) (header, error) {
 	if len(text) == 0 || text[0] != '{' {
-		return header{}, faultf(ErrMalformed, "safetensors: the header does not begin with '{'; is this a safetensors file?")
+		return header{}, tensor.Errorf(tensor.ErrMalformed, "safetensors: the header does not begin with '{'; is this a safetensors file?")
 	}
 	if !utf8.Valid(text) || !json.Valid(text) {
-		return header{}, faultf(ErrMalformed, "safetensors: the header is not one JSON object in UTF-8")
+		return header{}, tensor.Errorf(tensor.ErrMalformed, "safetensors: the header is not one JSON object in UTF-8")
 	}
 	p := headerParser{dec: json.NewDecoder(bytes.NewReader(text)), limits: limits}
 	p.dec.UseNumber()
@@ -73,7 +75,7 @@ func parseHeader(text []byte, limits Limits) (header, error) {
 			return err
 		}
 		if len(h.entries) >= limits.MaxTensors {
-			return faultf(ErrLimit, "safetensors: more than %d tensors, the limit", limits.MaxTensors)
+			return tensor.Errorf(tensor.ErrLimit, "safetensors: more than %d tensors, the limit", limits.MaxTensors)
 		}
 		h.entries[key], err = p.entry(key)
 		return err
@@ -82,7 +84,7 @@ func parseHeader(text []byte, limits Limits) (header, error) {
 		return header{}, err
 	}
 	if rest := text[p.dec.InputOffset():]; len(bytes.Trim(rest, " ")) != 0 {
-		return header{}, faultf(ErrMalformed, "safetensors: the header is padded with something else than spaces")
+		return header{}, tensor.Errorf(tensor.ErrMalformed, "safetensors: the header is padded with something else than spaces")
 	}
 	return h, nil
 }
@@ -106,7 +108,7 @@ func (p headerParser) object(what string, member func(key string) error) error {
 		}
 		key, _ := token.(string) // valid JSON has no other keys
 		if seen[key] {
-			return faultf(ErrMalformed, "safetensors: key %.256q occurs twice in %s", key, what)
+			return tensor.Errorf(tensor.ErrMalformed, "safetensors: key %.256q occurs twice in %s", key, what)
 		}
 		seen[key] = true
 		if err := member(key); err != nil {
@@ -131,7 +133,7 @@ func (p headerParser) entry(name string) (entry, error) {
 		case "data_offsets":
 			offsets, err = p.integers(what+" data_offsets", 2)
 		default:
-			err = faultf(ErrMalformed,
+			err = tensor.Errorf(tensor.ErrMalformed,
 				"safetensors: %s has an unknown key %.64q: expected dtype, shape, data_offsets", what, key)
 		}
 		return err
@@ -140,20 +142,20 @@ func (p headerParser) entry(name string) (entry, error) {
 		return entry{}, err
 	}
 	if !hasDType || e.info.Shape == nil || len(offsets) != 2 {
-		return entry{}, faultf(ErrMalformed, "safetensors: %s needs a dtype, a shape and two data_offsets", what)
+		return entry{}, tensor.Errorf(tensor.ErrMalformed, "safetensors: %s needs a dtype, a shape and two data_offsets", what)
 	}
 	e.begin, e.end = offsets[0], offsets[1]
 	return e, nil
 }
 
-func (p headerParser) dtype(what string) (DType, error) {
+func (p headerParser) dtype(what string) (tensor.DType, error) {
 	name, err := p.string(what + " dtype")
 	if err != nil {
 		return "", err
 	}
-	d, err := FromSafetensors(name)
+	d, err := tensor.FromSafetensors(name)
 	if err != nil {
-		return "", faultf(ErrUnsupported, "tensor %s: %v", what, err)
+		return "", tensor.Errorf(tensor.ErrUnsupported, "tensor %s: %v", what, err)
 	}
 	return d, nil
 }
@@ -175,7 +177,7 @@ func (p headerParser) integers(what string, limit int) ([]int64, error) {
 	out := []int64{}
 	for p.dec.More() {
 		if len(out) >= limit {
-			return nil, faultf(ErrLimit, "safetensors: %s has more than %d entries, the limit", what, limit)
+			return nil, tensor.Errorf(tensor.ErrLimit, "safetensors: %s has more than %d entries, the limit", what, limit)
 		}
 		token, err := p.dec.Token()
 		if err != nil {
@@ -184,7 +186,7 @@ func (p headerParser) integers(what string, limit int) ([]int64, error) {
 		number, _ := token.(json.Number)
 		n, err := strconv.ParseUint(number.String(), 10, 63)
 		if err != nil {
-			return nil, faultf(ErrMalformed, "safetensors: %s has %.64q: expected an integer from 0 to 2^63-1", what, token)
+			return nil, tensor.Errorf(tensor.ErrMalformed, "safetensors: %s has %.64q: expected an integer from 0 to 2^63-1", what, token)
 		}
 		out = append(out, int64(n))
 	}
@@ -198,7 +200,7 @@ func (p headerParser) string(what string) (string, error) {
 	}
 	s, ok := token.(string)
 	if !ok {
-		return "", faultf(ErrMalformed, "safetensors: %s holds something else than a string", what)
+		return "", tensor.Errorf(tensor.ErrMalformed, "safetensors: %s holds something else than a string", what)
 	}
 	return s, nil
 }
@@ -209,7 +211,7 @@ func (p headerParser) delim(what string, want json.Delim) error {
 		return err
 	}
 	if token != want {
-		return faultf(ErrMalformed, "safetensors: %s: expected %q", what, want.String())
+		return tensor.Errorf(tensor.ErrMalformed, "safetensors: %s: expected %q", what, want.String())
 	}
 	return nil
 }

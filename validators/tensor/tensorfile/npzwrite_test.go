@@ -1,4 +1,4 @@
-package tensor_test
+package tensorfile_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 func TestWriteNpz(t *testing.T) {
@@ -22,10 +23,10 @@ func TestWriteNpz(t *testing.T) {
 	half := tensor.Tensor{DType: tensor.Float16, Shape: []int64{2}, Data: []byte{0, 0x3c, 0, 0xc0}}
 	want := map[string]tensor.Tensor{"input.x": x, "output.y": half, "scalar": n}
 	var out bytes.Buffer
-	if err := tensor.WriteNpz(&out, want); err != nil {
+	if err := tensorfile.WriteNpz(&out, want); err != nil {
 		t.Fatal(err)
 	}
-	read, err := readNpz(out.Bytes(), tensor.Limits{})
+	read, err := readNpz(out.Bytes(), tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestWriteNpz(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, w)
 		}
 	}
-	err = tensor.WriteNpz(&out, map[string]tensor.Tensor{"b": {DType: tensor.BFloat16, Shape: []int64{1}, Data: []byte{0, 0}}})
+	err = tensorfile.WriteNpz(&out, map[string]tensor.Tensor{"b": {DType: tensor.BFloat16, Shape: []int64{1}, Data: []byte{0, 0}}})
 	if !errors.Is(err, tensor.ErrUnsupported) {
 		t.Errorf("bfloat16: error %v, want ErrUnsupported", err)
 	}

@@ -1,4 +1,4 @@
-package tensor
+package tensorfile
 
 import (
 	"archive/zip"
@@ -8,18 +8,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // numpyNames are the dtypes that numpy knows, by its names. Others cannot be written.
-var numpyNames = map[DType]string{
-	Bool: "|b1", Int8: "|i1", Uint8: "|u1", Int16: "<i2", Uint16: "<u2", Int32: "<i4", Uint32: "<u4", Int64: "<i8", Uint64: "<u8",
-	Float16: "<f2", Float32: "<f4", Float64: "<f8",
+var numpyNames = map[tensor.DType]string{
+	tensor.Bool: "|b1", tensor.Int8: "|i1", tensor.Uint8: "|u1", tensor.Int16: "<i2", tensor.Uint16: "<u2", tensor.Int32: "<i4", tensor.Uint32: "<u4", tensor.Int64: "<i8", tensor.Uint64: "<u8",
+	tensor.Float16: "<f2", tensor.Float32: "<f4", tensor.Float64: "<f8",
 }
 
 // WriteNpz writes tensors as numpy.load reads them with names: a zip archive of npy files of version 1.0, not
 // compressed, in the order of their names. Equal arguments give equal bytes. Errors: kind ErrUnsupported for a
 // dtype that numpy does not have.
-func WriteNpz(w io.Writer, tensors map[string]Tensor) error {
+func WriteNpz(w io.Writer, tensors map[string]tensor.Tensor) error {
 	archive := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		member, err := archive.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
@@ -34,13 +36,13 @@ func WriteNpz(w io.Writer, tensors map[string]Tensor) error {
 }
 
 // writeNpy writes an array. Source: numpy/lib/format.py, version 1.0.
-func writeNpy(w io.Writer, t Tensor) error {
+func writeNpy(w io.Writer, t tensor.Tensor) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
 	name, ok := numpyNames[t.DType]
 	if !ok {
-		return faultf(ErrUnsupported, "numpy has no dtype %s", t.DType)
+		return tensor.Errorf(tensor.ErrUnsupported, "numpy has no dtype %s", t.DType)
 	}
 	var dims strings.Builder
 	for _, n := range t.Shape {

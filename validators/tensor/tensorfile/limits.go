@@ -1,6 +1,10 @@
-package tensor
+package tensorfile
 
 import "cmp"
+
+import (
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
 
 // Defaults of the fields of [Limits].
 const (
@@ -34,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 		MaxHeaderBytes: cmp.Or(l.MaxHeaderBytes, DefaultMaxHeaderBytes),
 		MaxTensors:     cmp.Or(l.MaxTensors, DefaultMaxTensors),
 		MaxRank:        cmp.Or(l.MaxRank, DefaultMaxRank),
-		MaxTensorBytes: cmp.Or(l.MaxTensorBytes, DefaultMaxTensorBytes),
+		MaxTensorBytes: cmp.Or(l.MaxTensorBytes, tensor.DefaultMaxTensorBytes),
 		MaxTotalBytes:  cmp.Or(l.MaxTotalBytes, DefaultMaxTotalBytes),
 	}
 }
