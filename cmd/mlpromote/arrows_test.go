@@ -185,18 +185,20 @@ func arrows() []rule {
 		{"registry/readiness", []string{"registry", "registry/artifact", "registry/evidence", "registry/policy"}},
 		{"registry/history", []string{"registry", "registry/artifact", "registry/evidence", "registry/policy"}},
 		{"registry/storage", []string{"registry", "registry/artifact", "registry/evidence", "registry/history"}},
-		// The operations of a registry: who asks one or offers one imports it.
+		// What a registry answers: who asks one or offers one imports it.
 		{"registry/api", []string{
 			"registry", "registry/artifact", "registry/evidence", "registry/history", "registry/policy", "registry/restriction", "registry/storage", "registry/trust",
 		}},
+		// The operations as rows: who passes calls on to another one, or over HTTP, imports it.
+		{"registry/rest", []string{"registry", "registry/api"}},
 		{"registry/gc", []string{"registry"}},
 		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci"}},
-		{"registry/access", []string{"registry", "registry/api"}},
-		{"registry/access/authn", []string{"registry/api", "registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds"}},
+		{"registry/access", []string{"registry", "registry/api", "registry/rest"}},
+		{"registry/access/authn", []string{"registry/rest", "registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/access/signin/signintest", []string{"registry/registrytest"}},
 		{"registry/access/signin", []string{"registry", "registry/access/authn", "registry/access/oidc"}},
-		{"registry/config", []string{"registry", "registry/api", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
+		{"registry/config", []string{"registry", "registry/api", "registry/rest", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/internal/rounds", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},
@@ -208,7 +210,7 @@ func arrows() []rule {
 		{"registry/blob", []string{"registry"}},
 		{"registry/checkpoint", []string{"registry"}},
 		{"registry/datadir", []string{"registry", "registry/atomicfile"}},
-		{"registry/client", []string{"registry", "registry/api"}},
+		{"registry/client", []string{"registry", "registry/api", "registry/rest"}},
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
 		{"registry/host", []string{"registry"}},
 		{"registry/internal/catalog", []string{"registry"}},
@@ -226,14 +228,14 @@ func arrows() []rule {
 		{"registry/registrytest", []string{"registry/api", "registry"}},
 		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/api", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid"}},
+		{"registry/server", []string{"registry", "registry/api", "registry/rest", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid"}},
 		{"registry/service", []string{"registry/api", "registry", "registry/internal/lru"}},
 		{"registry/scrub", []string{"registry"}},
 		{"registry/webhook", []string{"registry/api", "registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 		{"registry/atomicfile", nil}, // a leaf
 		{"registry/tempdir", nil},    // a leaf
-		{"registry/telemetry", []string{"registry", "registry/api", "registry/internal/requestid", "registry/internal/rounds"}},
+		{"registry/telemetry", []string{"registry", "registry/api", "registry/rest", "registry/internal/requestid", "registry/internal/rounds"}},
 	}
 }
 
@@ -305,6 +307,8 @@ func TestJudge(t *testing.T) {
 		{"pipeline/toolchain/ort", "pipeline/toolchain/toolchaintest", false},
 		{"registry/client", "registry/server", false},
 		{"registry/client", "registry/api", true},
+		{"registry/api", "registry/rest", false},
+		{"registry/service", "registry/rest", false},
 		{"registry/blob", "registry/storage", true},
 		{"registry/evidence", "registry/policy", false},
 		{"registry/artifact", "registry/storage", false},

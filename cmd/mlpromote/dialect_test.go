@@ -184,7 +184,7 @@ var acceptedDialect = map[string]float64{
 	"pipeline/toolchain/toolchaintest messages": 21,
 	"pipeline/verify messages":                  11,
 	"registry/access/authn messages":            9,
-	"registry/api messages":                     10,
+	"registry/rest messages":                    10,
 	"registry/config messages":                  7,
 	"registry/distribution messages":            5,
 	"registry/environments messages":            14,

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // Configuration reports the configuration of a service and makes a change of it the agreed
@@ -25,7 +25,7 @@ func (s server) configuration(*request) (*response, error) {
 }
 
 func (s server) adoptConfiguration(r *request) (*response, error) {
-	var body api.Adoption
+	var body rest.Adoption
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}

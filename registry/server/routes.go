@@ -10,11 +10,12 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // route is an operation with its handler.
 type route struct {
-	api.Row
+	rest.Row
 	query  []string // allowed query parameters
 	handle handler
 }
@@ -31,23 +32,23 @@ type request struct {
 }
 
 // modelPrefix is the prefix of paths of operations on a model.
-const modelPrefix = api.ModelsPath + "{model}/"
+const modelPrefix = rest.ModelsPath + "{model}/"
 
 // handlers are the operations that are more than a call of the registry: they page through something, ask a part of the
 // [Config], or answer with headers of their own. The others are answered by their row, see [served].
-func handlers() map[api.Any]handler {
-	all := map[api.Any]handler{
-		api.OpenAPI: server.openAPI, api.Heads: server.heads, api.Targets: server.targets, api.History: server.history, api.HistoryFaults: server.verification,
-		api.NodeReports: server.nodeReports, api.ReportNode: server.reportNode, api.Checkpoint: server.checkpoint, api.Checkpoints: server.checkpoints,
-		api.Proof: server.proof, api.Events: server.events, api.PromotionEvent: server.promotion, api.ResolveFacts: server.resolveFacts, api.Resolve: server.resolveNode,
-		api.Release: server.release, api.Engines: server.engines, api.Engine: server.engine, api.Evidence: server.evidence, api.Quarantines: server.quarantines,
-		api.Comparison: server.comparison, api.Bundle: server.bundle, api.Promotions: server.promotions, api.AskPromotion: server.promotionCheck,
-		api.ListWebhooks: server.webhooks, api.AddWebhook: server.addWebhook, api.GetWebhook: server.webhook, api.PutWebhook: server.putWebhook, api.DeleteWebhook: server.deleteWebhook,
-		api.ListTokens: server.tokens, api.AddToken: server.addToken, api.GetToken: server.token, api.RevokeToken: server.revokeToken,
-		api.ConfigurationState: server.configuration, api.AdoptConfiguration: server.adoptConfiguration, api.Administration: server.operations,
+func handlers() map[rest.Any]handler {
+	all := map[rest.Any]handler{
+		rest.OpenAPI: server.openAPI, rest.Heads: server.heads, rest.Targets: server.targets, rest.History: server.history, rest.HistoryFaults: server.verification,
+		rest.NodeReports: server.nodeReports, rest.ReportNode: server.reportNode, rest.Checkpoint: server.checkpoint, rest.Checkpoints: server.checkpoints,
+		rest.Proof: server.proof, rest.Events: server.events, rest.PromotionEvent: server.promotion, rest.ResolveFacts: server.resolveFacts, rest.Resolve: server.resolveNode,
+		rest.Release: server.release, rest.Engines: server.engines, rest.Engine: server.engine, rest.Evidence: server.evidence, rest.Quarantines: server.quarantines,
+		rest.Comparison: server.comparison, rest.Bundle: server.bundle, rest.Promotions: server.promotions, rest.AskPromotion: server.promotionCheck,
+		rest.ListWebhooks: server.webhooks, rest.AddWebhook: server.addWebhook, rest.GetWebhook: server.webhook, rest.PutWebhook: server.putWebhook, rest.DeleteWebhook: server.deleteWebhook,
+		rest.ListTokens: server.tokens, rest.AddToken: server.addToken, rest.GetToken: server.token, rest.RevokeToken: server.revokeToken,
+		rest.ConfigurationState: server.configuration, rest.AdoptConfiguration: server.adoptConfiguration, rest.Administration: server.operations,
 	}
-	handleTable(all, api.NodeTypes, nodeTypes)
-	handleTable(all, api.Runtimes, runtimes)
+	handleTable(all, rest.NodeTypes, nodeTypes)
+	handleTable(all, rest.Runtimes, runtimes)
 	return all
 }
 
@@ -55,7 +56,7 @@ func handlers() map[api.Any]handler {
 func table() []route {
 	own := handlers()
 	var all []route
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		handle := own[o]
 		if handle == nil && o.Served() {
 			handle = served(o)
@@ -69,14 +70,14 @@ func table() []route {
 // Paths lists the path of each operation that [New] serves, for labels.
 func Paths() []string {
 	var all []string
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		all = append(all, o.Describe().Path)
 	}
 	return all
 }
 
 // served answers requests as the row of an operation says.
-func served(o api.Any) handler {
+func served(o rest.Any) handler {
 	names, _ := o.Query()
 	paged, status := slices.Contains(names, "cursor"), cmp.Or(o.Describe().Status, http.StatusOK)
 	return func(s server, r *request) (*response, error) {
@@ -90,7 +91,7 @@ func served(o api.Any) handler {
 			values.Set("cursor", after)
 			values.Set("limit", strconv.Itoa(limit))
 		}
-		result, err := o.Serve(r.Context(), s.Registry, api.Input{Name: r.Name, Query: values, Body: func(into any) error { return read(r, into) }})
+		result, err := o.Serve(r.Context(), s.Registry, rest.Input{Name: r.Name, Query: values, Body: func(into any) error { return read(r, into) }})
 		if err != nil {
 			if p, ok := result.(api.Promotion); ok {
 				err = refusal{error: err, promotion: &p}
@@ -98,9 +99,9 @@ func served(o api.Any) handler {
 			return nil, err
 		}
 		switch result := result.(type) {
-		case api.None:
+		case rest.None:
 			return done()
-		case api.Listed:
+		case rest.Listed:
 			items, next, partial := result.Listed()
 			return list(r, items, next, partial)
 		}
@@ -113,7 +114,7 @@ func (r route) validate() error {
 	switch {
 	case r.Permission == "":
 		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Path)
-	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, api.Prefix+"/"):
+	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, rest.Prefix+"/"):
 		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Path)
 	}
 	return nil

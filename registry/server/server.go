@@ -15,13 +15,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/lru"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Config configures the API. All fields up to Clock are required, but for URL and Checkpoints.
 type Config struct {
 	// Registry returns releases and heads. It checks the permissions of the context's principal
-	// itself, but for operations that are [api.Row].Whole.
+	// itself, but for operations that are [rest.Row].Whole.
 	Registry api.Interface
 	// Authorize checks a permission of the principal of ctx, for everything other than Registry.
 	// Errors: CodeForbidden. Environment and model are empty for things that belong to no model:
@@ -110,14 +111,14 @@ func New(c Config) (http.Handler, error) {
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = 15 * time.Second
 	}
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		if err := o.Validate(); err != nil {
 			return nil, err
 		}
 	}
 	s := newServer(c)
 	var err error
-	if s.document, err = openAPI(api.Table()); err != nil {
+	if s.document, err = openAPI(rest.Table()); err != nil {
 		return nil, err
 	}
 	return newRouter(s, table())

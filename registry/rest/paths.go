@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"strings"
@@ -53,7 +53,7 @@ const (
 	OpAcceptances    = "history-acceptances"
 )
 
-// Partial is the header of a list that leaves out what the caller may not read. Its value is "true".
+// Partial is the header of a list that leaves out items that the caller may not read. Its value is "true".
 const Partial = "Mlpromote-Partial"
 
 // IdempotencyKey is the header that makes a service execute repeated POST requests once.

@@ -1,10 +1,11 @@
-package api
+package rest
 
 import (
 	"net/http"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -127,7 +128,7 @@ var (
 		Kind: Changes, Permission: administer, Whole: true, Problems: []int{http.StatusConflict},
 		Examples: []Example{with("what the files say", Adoption{Adopt: history.Configuration{Environments: exampleConfiguration}}, IdempotencyKey, "c0ffee-5")},
 	}}
-	Administration = &Operation[None, Operations]{Row: Row{
+	Administration = &Operation[None, api.Operations]{Row: Row{
 		Name: "operations", Method: get, Path: OperationsPath, Summary: "Storage, garbage collection, queues, replicas, keys and webhooks", Tag: "configuration",
 		Kind: Reads, Permission: administer, Whole: true, Examples: []Example{one("of this service")},
 	}}

@@ -1,27 +1,28 @@
-package api
+package rest
 
 import (
 	"errors"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // ProblemType is the media type of an error response (RFC 9457).
 const ProblemType = "application/problem+json"
 
 // Problem is the body of an error response. An operation can return several errors, in Errors.
-// Code and Status are those of the error that decides the exit code.
+// Code and Status belong to the error that decides the exit code.
 type Problem struct {
-	Type       string        `json:"type"` // documentation page of the code
-	Title      string        `json:"title"`
-	Status     int           `json:"status"`
-	Detail     string        `json:"detail"`
-	Code       registry.Code `json:"code"`
-	Errors     []Fault       `json:"errors,omitempty"`
-	Promotion  *Promotion    `json:"promotion,omitempty"`  // of a refused promotion
-	Resolution *Resolution   `json:"resolution,omitempty"` // of a resolve that found no engine
-	RequestID  string        `json:"requestId,omitempty"`  // the request ID in logs
+	Type       string          `json:"type"` // documentation page of the code
+	Title      string          `json:"title"`
+	Status     int             `json:"status"`
+	Detail     string          `json:"detail"`
+	Code       registry.Code   `json:"code"`
+	Errors     []Fault         `json:"errors,omitempty"`
+	Promotion  *api.Promotion  `json:"promotion,omitempty"`  // of a refused promotion
+	Resolution *api.Resolution `json:"resolution,omitempty"` // of a resolve that found no engine
+	RequestID  string          `json:"requestId,omitempty"`  // the request ID in logs
 
 	covered bool
 }
@@ -32,7 +33,7 @@ type Fault struct {
 	Detail string          `json:"detail"`
 	Hints  []string        `json:"hints,omitempty"`
 	Causes []registry.Code `json:"causes,omitempty"` // codes of wrapped errors, which can change the exit code
-	// Exit is the exit code of the command, if it differs from that of the codes: 1 if a retry
+	// Exit is the exit code of the command, if it differs from the exit code of the codes: 1 if a retry
 	// does not help although the code allows one.
 	Exit int `json:"exit,omitempty"`
 }

@@ -1,17 +1,18 @@
-package api
+package rest
 
 import (
 	"context"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Call is one call of an operation.
 type Call interface {
 	Describe() *Row
-	// Kind is that of the row, or Decides for a request that only asks.
+	// Kind is the kind of the row, or Decides for a request that only asks.
 	Kind() Kind
-	// At is what the request is about.
+	// At is the environment and the model of the request.
 	At() (environment, model string)
 	// Needs is the place and the permission that the caller needs.
 	Needs(ctx context.Context) (Place, error)
@@ -31,7 +32,7 @@ type Around func(ctx context.Context, c Call) error
 
 // Wrap returns a registry whose calls are handled by around, and carried out by inner. inner may be nil if around
 // never calls Do.
-func Wrap(inner Interface, around Around) Interface { return &wrapped{inner, around} }
+func Wrap(inner api.Interface, around Around) api.Interface { return &wrapped{inner, around} }
 
 // Ask makes one call of an operation.
 func Ask[Req, Res any](ctx context.Context, around Around, o *Operation[Req, Res], q Req) (Res, error) {
@@ -39,7 +40,7 @@ func Ask[Req, Res any](ctx context.Context, around Around, o *Operation[Req, Res
 }
 
 type wrapped struct {
-	inner  Interface
+	inner  api.Interface
 	around Around
 }
 
@@ -51,7 +52,7 @@ func ask[Req, Res any](ctx context.Context, w *wrapped, o *Operation[Req, Res], 
 
 type call[Req, Res any] struct {
 	*Operation[Req, Res]
-	inner   Interface
+	inner   api.Interface
 	request Req
 	answer  Res
 }

@@ -1,10 +1,11 @@
-package api
+package rest
 
 import (
 	"context"
 	"net/http"
 	"slices"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/restriction"
@@ -48,44 +49,44 @@ func Table() []Any {
 		})
 }
 
-// The operations that change the head of a model, or what is decided about it.
+// The operations that change the head of a model, or decide about it.
 var (
-	Publish = &Operation[Publication, history.Head]{
+	Publish = &Operation[api.Publication, history.Head]{
 		Row: Row{
 			Name: "publish", Method: post, Path: at(OpPublications), Summary: "Move the first environment's head to a release that was built there", Tag: "promotions",
 			Kind: Changes, Permission: storage.PermissionPush, Traced: true,
-			Examples: []Example{with("a release", Publication{Release: exampleRelease}, "model", exampleModel)},
+			Examples: []Example{with("a release", api.Publication{Release: exampleRelease}, "model", exampleModel)},
 		},
-		At: func(q Publication) (string, string) { return "", q.Model },
-		Needs: func(ctx context.Context, r Interface, q Publication) (Place, error) {
+		At: func(q api.Publication) (string, string) { return "", q.Model },
+		Needs: func(ctx context.Context, r api.Interface, q api.Publication) (Place, error) {
 			environments, err := r.Environments(ctx)
 			if err != nil {
 				return Place{}, err
 			}
 			return Place{storage.PermissionPush, environments.First().Name, q.Model}, nil
 		},
-		Do: func(ctx context.Context, r Interface, q Publication) (history.Head, error) {
+		Do: func(ctx context.Context, r api.Interface, q api.Publication) (history.Head, error) {
 			return r.Publish(ctx, q)
 		},
 		Check: checkPublished,
 	}
-	Attach = &Operation[Attachment, Attached]{
+	Attach = &Operation[api.Attachment, Attached]{
 		Row: Row{
 			Name: "attach", Method: post, Path: at(OpEvidence), Summary: "Attach signed evidence: reports, approvals, quarantines and their lifts", Tag: "evidence",
 			Kind: Changes, Permission: storage.PermissionVerify, AnyOf: allButRead(), Traced: true, Limit: evidenceBody, Status: http.StatusCreated,
 			Examples: []Example{with("a report", object{"environment": "staging", "release": exampleRelease, "subject": exampleEngine, "bundle": exampleBytes},
 				"model", exampleModel, IdempotencyKey, "c0ffee-1")},
 		},
-		At: func(q Attachment) (string, string) { return q.Environment, q.Model },
-		Needs: func(_ context.Context, _ Interface, q Attachment) (Place, error) {
+		At: func(q api.Attachment) (string, string) { return q.Environment, q.Model },
+		Needs: func(_ context.Context, _ api.Interface, q api.Attachment) (Place, error) {
 			permission, err := attachPermission(q.Bundle)
 			return Place{permission, q.Environment, q.Model}, err
 		},
-		Do: func(ctx context.Context, r Interface, q Attachment) (Attached, error) {
+		Do: func(ctx context.Context, r api.Interface, q api.Attachment) (Attached, error) {
 			d, err := r.Attach(ctx, q)
 			return Attached{d}, err
 		},
-		Check: func(_ Attachment, a Attached) (string, error) { return "bundle", a.Bundle.Validate() },
+		Check: func(_ api.Attachment, a Attached) (string, error) { return "bundle", a.Bundle.Validate() },
 	}
 	// Attest needs the permission for the environment that the person speaks about. As with Promote, a caller who may
 	// decide about the destination may use the source.
@@ -99,25 +100,25 @@ var (
 			},
 		},
 		At: func(q evidence.AttestRequest) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q evidence.AttestRequest) (evidence.Attested, error) {
+		Do: func(ctx context.Context, r api.Interface, q evidence.AttestRequest) (evidence.Attested, error) {
 			return r.Attest(ctx, q)
 		},
 		Check: checkAttested,
 	}
 	// Promote needs the permission for the destination only. A caller who may decide about the destination may use the source.
 	// A dry run changes nothing, but it must not return a decision made under rules other than the agreed ones.
-	Promote = &Operation[PromoteRequest, Promotion]{
+	Promote = &Operation[api.PromoteRequest, api.Promotion]{
 		Row: Row{
 			Name: "promote", Method: post, Path: at(OpPromotions), Summary: "Promote a release to the next environment", Tag: "promotions",
 			Kind: Changes, Permission: storage.PermissionPromote, Traced: true,
 			Examples: []Example{
-				with("ask", PromoteRequest{DryRun: true}, "model", exampleModel),
-				with("a version", PromoteRequest{Ref: "1.0.0", From: "staging", To: "prod"}, "model", exampleModel, IdempotencyKey, "c0ffee-2"),
+				with("ask", api.PromoteRequest{DryRun: true}, "model", exampleModel),
+				with("a version", api.PromoteRequest{Ref: "1.0.0", From: "staging", To: "prod"}, "model", exampleModel, IdempotencyKey, "c0ffee-2"),
 			},
 		},
-		At:   func(q PromoteRequest) (string, string) { return q.To, q.Model },
-		Asks: func(q PromoteRequest) bool { return q.DryRun },
-		Needs: func(ctx context.Context, r Interface, q PromoteRequest) (Place, error) {
+		At:   func(q api.PromoteRequest) (string, string) { return q.To, q.Model },
+		Asks: func(q api.PromoteRequest) bool { return q.DryRun },
+		Needs: func(ctx context.Context, r api.Interface, q api.PromoteRequest) (Place, error) {
 			environments, err := r.Environments(ctx)
 			if err != nil {
 				return Place{}, err
@@ -125,22 +126,22 @@ var (
 			_, to, err := environments.Edge(q.From, q.To)
 			return Place{storage.PermissionPromote, to.Name, q.Model}, err
 		},
-		Do: func(ctx context.Context, r Interface, q PromoteRequest) (Promotion, error) {
+		Do: func(ctx context.Context, r api.Interface, q api.PromoteRequest) (api.Promotion, error) {
 			return r.Promote(ctx, q)
 		},
-		Check: checkPromotion[PromoteRequest],
+		Check: checkPromotion[api.PromoteRequest],
 	}
-	Rollback = &Operation[RollbackRequest, Promotion]{
+	Rollback = &Operation[api.RollbackRequest, api.Promotion]{
 		Row: Row{
 			Name: "rollback", Method: post, Path: at(OpRollbacks), Summary: "Move an environment back to an earlier head", Tag: "promotions",
 			Kind: Changes, Permission: storage.PermissionPromote, Traced: true,
-			Examples: []Example{with("to a version", RollbackRequest{Environment: "prod", Version: "1.0.0", Reason: "answers are wrong at night"}, "model", exampleModel)},
+			Examples: []Example{with("to a version", api.RollbackRequest{Environment: "prod", Version: "1.0.0", Reason: "answers are wrong at night"}, "model", exampleModel)},
 		},
-		At: func(q RollbackRequest) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q RollbackRequest) (Promotion, error) {
+		At: func(q api.RollbackRequest) (string, string) { return q.Environment, q.Model },
+		Do: func(ctx context.Context, r api.Interface, q api.RollbackRequest) (api.Promotion, error) {
 			return r.Rollback(ctx, q)
 		},
-		Check: checkPromotion[RollbackRequest],
+		Check: checkPromotion[api.RollbackRequest],
 	}
 	SetHold = &Operation[Hold, None]{
 		Row: Row{
@@ -149,18 +150,18 @@ var (
 			Examples: []Example{with("wait", Hold{Environment: "prod", Reason: "the answers are being looked at"}, "model", exampleModel)},
 		},
 		At: func(q Hold) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q Hold) (None, error) {
+		Do: func(ctx context.Context, r api.Interface, q Hold) (None, error) {
 			return None{}, r.SetHold(ctx, q.Environment, q.Model, q.Reason)
 		},
 	}
-	ReleaseHold = &Operation[HoldRelease, None]{
+	ReleaseHold = &Operation[api.HoldRelease, None]{
 		Row: Row{
 			Name: "releaseHold", Method: post, Path: at(OpHoldReleases), Summary: "Let promotions move a held head again", Tag: "promotions",
 			Kind: Changes, Permission: storage.PermissionPromote,
-			Examples: []Example{with("go on", HoldRelease{Environment: "prod", Reason: "1.1.0 mends it"}, "model", exampleModel)},
+			Examples: []Example{with("go on", api.HoldRelease{Environment: "prod", Reason: "1.1.0 mends it"}, "model", exampleModel)},
 		},
-		At: func(q HoldRelease) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q HoldRelease) (None, error) {
+		At: func(q api.HoldRelease) (string, string) { return q.Environment, q.Model },
+		Do: func(ctx context.Context, r api.Interface, q api.HoldRelease) (None, error) {
 			return None{}, r.ReleaseHold(ctx, q)
 		},
 	}
@@ -171,7 +172,7 @@ var (
 			Examples: []Example{with("after a restore", HistoryAcceptance{Environment: "prod", Reason: "restored from Tuesday's backup"}, "model", exampleModel)},
 		},
 		At: func(q HistoryAcceptance) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q HistoryAcceptance) (None, error) {
+		Do: func(ctx context.Context, r api.Interface, q HistoryAcceptance) (None, error) {
 			return None{}, r.AcceptHistory(ctx, q.Environment, q.Model, q.Reason)
 		},
 	}
@@ -183,7 +184,7 @@ var (
 			Examples: []Example{with("the next list", Restriction{Environment: "prod", Bundle: []byte("{}")}, IdempotencyKey, "c0ffee-6")},
 		},
 		At: func(q Restriction) (string, string) { return q.Environment, "" },
-		Do: func(ctx context.Context, r Interface, q Restriction) (restriction.SignedRestrictions, error) {
+		Do: func(ctx context.Context, r api.Interface, q Restriction) (restriction.SignedRestrictions, error) {
 			return r.Restrict(ctx, q.Environment, q.Bundle)
 		},
 		Check: func(q Restriction, a restriction.SignedRestrictions) (string, error) {
@@ -198,7 +199,7 @@ var (
 			Examples: []Example{with("the next", TrustBundle{Bundle: []byte("{} ")}, IdempotencyKey, "c0ffee-7")},
 		},
 		At: func(TrustBundle) (string, string) { return "", "" },
-		Do: func(ctx context.Context, r Interface, q TrustBundle) (trust.SignedTrust, error) {
+		Do: func(ctx context.Context, r api.Interface, q TrustBundle) (trust.SignedTrust, error) {
 			return r.PublishTrust(ctx, q.Bundle)
 		},
 		Check: func(_ TrustBundle, a trust.SignedTrust) (string, error) { return "trust bundle", checkTrust(a) },

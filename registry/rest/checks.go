@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/restriction"
@@ -15,7 +16,7 @@ import (
 
 // These functions find what contradicts a request in its answer, for clients.
 
-func checkPublished(q Publication, a history.Head) (what string, err error) {
+func checkPublished(q api.Publication, a history.Head) (what string, err error) {
 	if a.Release != q.Release {
 		err = fmt.Errorf("want the published %[2]s, got %[1]q", a.Release, q.Release)
 	}
@@ -29,11 +30,11 @@ func checkAttested(q evidence.AttestRequest, a evidence.Attested) (what string, 
 	return "attestation", err
 }
 
-func checkPromotion[Req any](_ Req, a Promotion) (what string, err error) {
+func checkPromotion[Req any](_ Req, a api.Promotion) (what string, err error) {
 	return "promotion", a.Release.Validate()
 }
 
-func checkPromotionCheck(q PromotionQuery, a PromotionCheck) (what string, err error) {
+func checkPromotionCheck(q api.PromotionQuery, a api.PromotionCheck) (what string, err error) {
 	same := (q.Version == "" || a.Version == q.Version) && (q.Digest == "" || a.Digest == q.Digest)
 	switch {
 	case !same || a.Model != q.Model || a.Environment != q.Environment:

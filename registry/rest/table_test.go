@@ -1,4 +1,4 @@
-package api_test
+package rest_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestRows(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		row := o.Describe()
 		if err := o.Validate(); err != nil {
 			t.Error(err)
@@ -37,7 +38,7 @@ func TestRows(t *testing.T) {
 		if !slices.Contains(storage.Permissions(), row.Permission) {
 			t.Errorf("%s has the permission %q, which there is not", row.Name, row.Permission)
 		}
-		if row.Method == http.MethodGet && row.Kind == api.Changes {
+		if row.Method == http.MethodGet && row.Kind == rest.Changes {
 			t.Errorf("%s is a GET and changes something", row.Name)
 		}
 	}
@@ -46,15 +47,15 @@ func TestRows(t *testing.T) {
 // A row that lacks something is refused.
 func TestIncompleteRows(t *testing.T) {
 	t.Parallel()
-	for what, forget := range map[string]func(o *api.Operation[api.Hold, api.None]){
-		"permission": func(o *api.Operation[api.Hold, api.None]) { o.Permission = "" },
-		"route":      func(o *api.Operation[api.Hold, api.None]) { o.Method = "" },
-		"kind":       func(o *api.Operation[api.Hold, api.None]) { o.Row.Kind = "" },
-		"example":    func(o *api.Operation[api.Hold, api.None]) { o.Examples = nil },
-		"rule":       func(o *api.Operation[api.Hold, api.None]) { o.At = nil },
-		"list":       func(o *api.Operation[api.Hold, api.None]) { o.Rule = api.AmongReadable },
+	for what, forget := range map[string]func(o *rest.Operation[rest.Hold, rest.None]){
+		"permission": func(o *rest.Operation[rest.Hold, rest.None]) { o.Permission = "" },
+		"route":      func(o *rest.Operation[rest.Hold, rest.None]) { o.Method = "" },
+		"kind":       func(o *rest.Operation[rest.Hold, rest.None]) { o.Row.Kind = "" },
+		"example":    func(o *rest.Operation[rest.Hold, rest.None]) { o.Examples = nil },
+		"rule":       func(o *rest.Operation[rest.Hold, rest.None]) { o.At = nil },
+		"list":       func(o *rest.Operation[rest.Hold, rest.None]) { o.Rule = rest.AmongReadable },
 	} {
-		row := *api.SetHold
+		row := *rest.SetHold
 		forget(&row)
 		if err := row.Validate(); registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "it has no "+what) {
 			t.Errorf("without a %s: error %v, want one of code invalid that names it", what, err)
@@ -70,7 +71,7 @@ func TestTableIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	declared := 0
-	ast.Inspect(packages["api"], func(n ast.Node) bool {
+	ast.Inspect(packages["rest"], func(n ast.Node) bool {
 		if literal, ok := n.(*ast.CompositeLit); ok {
 			if generic, ok := literal.Type.(*ast.IndexListExpr); ok && generic.X.(*ast.Ident).Name == "Operation" {
 				declared++
@@ -79,11 +80,11 @@ func TestTableIsComplete(t *testing.T) {
 		return true
 	})
 	const each = 4 // rows of a table of documents, declared once for two tables
-	if got := len(api.Table()); got != declared+each {
+	if got := len(rest.Table()); got != declared+each {
 		t.Errorf("the table has %d rows, want the %d that are declared, and %d of the second table of documents", got, declared, each)
 	}
 	asked := make(map[string]bool)
-	r := api.Wrap(nil, func(_ context.Context, c api.Call) error {
+	r := rest.Wrap(nil, func(_ context.Context, c rest.Call) error {
 		asked[c.Describe().Name] = true
 		return nil
 	})
@@ -103,30 +104,30 @@ func TestTableIsComplete(t *testing.T) {
 // What a client sends is what a service reads.
 func TestFormsReadBack(t *testing.T) {
 	t.Parallel()
-	q := api.ReleasesQuery{Environment: "prod", Model: "vision/digits", Paging: api.Paging{Limit: 7, Cursor: "1.0.0"}}
-	sent, err := api.Send(&api.Releases.Row, q)
+	q := rest.ReleasesQuery{Environment: "prod", Model: "vision/digits", Paging: rest.Paging{Limit: 7, Cursor: "1.0.0"}}
+	sent, err := rest.Send(&rest.Releases.Row, q)
 	if err != nil || sent.Path != "/api/v1/models/vision/digits/releases" || sent.Query.Encode() != "cursor=1.0.0&environment=prod&limit=7" || sent.Body != nil {
 		t.Fatalf("got %+v, error %v", sent, err)
 	}
-	var got api.ReleasesQuery
-	read := *api.Releases
-	read.Do = func(_ context.Context, _ api.Interface, q api.ReleasesQuery) (storage.Page[storage.TaggedRelease], error) {
+	var got rest.ReleasesQuery
+	read := *rest.Releases
+	read.Do = func(_ context.Context, _ api.Interface, q rest.ReleasesQuery) (storage.Page[storage.TaggedRelease], error) {
 		got = q
 		return storage.Page[storage.TaggedRelease]{}, nil
 	}
-	if _, err := read.Serve(t.Context(), nil, api.Input{Name: "vision/digits", Query: sent.Query}); err != nil || got != q {
+	if _, err := read.Serve(t.Context(), nil, rest.Input{Name: "vision/digits", Query: sent.Query}); err != nil || got != q {
 		t.Errorf("read back as %+v, error %v, want %+v", got, err, q)
 	}
 	sent.Query.Del("environment")
-	if _, err := read.Serve(t.Context(), nil, api.Input{Query: sent.Query}); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := read.Serve(t.Context(), nil, rest.Input{Query: sent.Query}); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("without an environment: error %v, want CodeInvalid", err)
 	}
 	sent.Query.Set("environment", "prod")
 	sent.Query.Set("limit", "many")
-	if _, err := read.Serve(t.Context(), nil, api.Input{Query: sent.Query}); registry.CodeOf(err) != registry.CodeInvalid {
+	if _, err := read.Serve(t.Context(), nil, rest.Input{Query: sent.Query}); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("with a limit that is no number: error %v, want CodeInvalid", err)
 	}
-	if _, err := api.Send(&api.Promote.Row, api.PromoteRequest{Model: "../environments"}); registry.CodeOf(err) != registry.CodeNotFound {
+	if _, err := rest.Send(&rest.Promote.Row, api.PromoteRequest{Model: "../environments"}); registry.CodeOf(err) != registry.CodeNotFound {
 		t.Errorf("a model that leads elsewhere: error %v, want CodeNotFound", err)
 	}
 }
@@ -134,8 +135,8 @@ func TestFormsReadBack(t *testing.T) {
 // A call reaches the registry behind it with its request, and its answer comes back.
 func TestWrap(t *testing.T) {
 	t.Parallel()
-	r := api.Wrap(chain{}, func(ctx context.Context, c api.Call) error {
-		if environment, model := c.At(); c.Describe() == &api.SetHold.Row && (environment != "prod" || model != "digits") {
+	r := rest.Wrap(chain{}, func(ctx context.Context, c rest.Call) error {
+		if environment, model := c.At(); c.Describe() == &rest.SetHold.Row && (environment != "prod" || model != "digits") {
 			t.Errorf("the call is about %s in %s, want digits in prod", model, environment)
 		}
 		return c.Do(ctx)

@@ -1,7 +1,7 @@
-// Package api has the operations of a registry, one row for each: the types of request and answer, the route, the
-// permission, whether it reads, decides or changes, examples, and what it does. The handlers of the service, their OpenAPI
+// Package rest has the operations of a registry, one row for each: the types of request and answer, the route, the
+// permission, whether it reads, decides or changes, examples, and its work. The handlers of the service, their OpenAPI
 // document, the client, the guard, the gate of the configuration and telemetry follow from the rows in [Table].
-package api
+package rest
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Kind is what an operation does to a registry. A row without a kind is refused.
+// Kind is the effect of an operation on a registry. A row without a kind is refused.
 type Kind string
 
 // The kinds of operations.
@@ -39,10 +40,10 @@ type Row struct {
 	Name         string // unique; the operationId of OpenAPI, and the name of its span
 	Method, Path string
 	Summary, Tag string
-	// Permission is what the caller needs; without one, everybody is refused.
+	// Permission is the permission that the caller needs; without one, everybody is refused.
 	Permission storage.Permission
 	Rule       Rule
-	// AnyOf are the permissions of which one is needed, if the content of a request decides which. Nil: Permission.
+	// AnyOf are several permissions, if the content of a request decides which one is needed. Nil: Permission.
 	AnyOf []storage.Permission
 	Kind  Kind
 	// Whole means that the operation belongs to no environment or model, and that the service checks the permission
@@ -58,7 +59,7 @@ type Row struct {
 	Examples []Example
 }
 
-// Example is a request that succeeds. Values are those of path, query and headers.
+// Example is a request that succeeds. It has values for path, query and headers.
 type Example struct {
 	Name   string
 	Values map[string]string
@@ -79,25 +80,25 @@ func (r *Row) Possible(ctx context.Context) bool {
 	return !ok || slices.ContainsFunc(append([]storage.Permission{r.Permission}, r.AnyOf...), caller.MayAnywhere)
 }
 
-// Place is what a request is about, and the permission that its caller needs there.
+// Place is the environment and the model of a request, and the permission that its caller needs there.
 type Place struct {
 	Permission         storage.Permission
 	Environment, Model string
 }
 
-// Operation is a row with its types and what it does.
+// Operation is a row with its types and its work.
 type Operation[Req, Res any] struct {
 	Row
-	// At is what a request is about. Nil: nothing in particular.
+	// At returns the environment and the model of a request. Nil: it concerns none.
 	At func(q Req) (environment, model string)
 	// Needs finds the place and the permission of a request that does not have them. Nil: At and Permission.
-	Needs func(ctx context.Context, r Interface, q Req) (Place, error)
+	Needs func(ctx context.Context, r api.Interface, q Req) (Place, error)
 	// Asks reports whether a request only asks what would be decided. Nil: none does.
 	Asks func(q Req) bool
 	// Readable is Do for a caller that may not read everything, for rows with the rule AmongReadable.
-	Readable func(ctx context.Context, r Interface, p storage.Principal, q Req) (Res, error)
+	Readable func(ctx context.Context, r api.Interface, p storage.Principal, q Req) (Res, error)
 	// Do carries the operation out. Nil: the service has a handler of its own.
-	Do func(ctx context.Context, r Interface, q Req) (Res, error)
+	Do func(ctx context.Context, r api.Interface, q Req) (Res, error)
 	// Check finds what contradicts the request in an answer, for clients. what names the answer.
 	Check func(q Req, a Res) (what string, err error)
 }
@@ -115,7 +116,7 @@ type Any interface {
 	// Served reports whether Serve carries the operation out.
 	Served() bool
 	// Serve reads a request that was sent to a service and carries it out.
-	Serve(ctx context.Context, r Interface, in Input) (any, error)
+	Serve(ctx context.Context, r api.Interface, in Input) (any, error)
 	// Validate refuses a row that lacks something. Errors: CodeInvalid.
 	Validate() error
 }

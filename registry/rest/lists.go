@@ -1,16 +1,17 @@
-package api
+package rest
 
 import (
 	"context"
 	"slices"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // These functions answer callers that may not read everything.
 
-func readableHeads(ctx context.Context, r Interface, p storage.Principal, q HeadsQuery) ([]history.Head, error) {
+func readableHeads(ctx context.Context, r api.Interface, p storage.Principal, q HeadsQuery) ([]history.Head, error) {
 	heads, err := r.Heads(ctx, q.Environment, q.Model)
 	return slices.DeleteFunc(heads, hidden(p)), err
 }
@@ -21,7 +22,7 @@ func hidden(p storage.Principal) func(history.Head) bool {
 
 // readableHistory reads more events if hidden ones leave a page short. It then reads many at a time,
 // since a caller with few permissions may skip a million events.
-func readableHistory(ctx context.Context, r Interface, p storage.Principal, q history.HistoryQuery) ([]history.Event, error) {
+func readableHistory(ctx context.Context, r api.Interface, p storage.Principal, q history.HistoryQuery) ([]history.Event, error) {
 	limit := q.Limit
 	var seen []history.Event
 	for {
@@ -46,7 +47,7 @@ func readableHistory(ctx context.Context, r Interface, p storage.Principal, q hi
 	}
 }
 
-func readableFaults(ctx context.Context, r Interface, p storage.Principal, _ None) ([]history.HistoryFault, error) {
+func readableFaults(ctx context.Context, r api.Interface, p storage.Principal, _ None) ([]history.HistoryFault, error) {
 	faults, err := r.HistoryFaults(ctx)
 	return slices.DeleteFunc(faults, func(f history.HistoryFault) bool {
 		return !p.May(storage.PermissionRead, f.Environment, f.Model)
@@ -54,7 +55,7 @@ func readableFaults(ctx context.Context, r Interface, p storage.Principal, _ Non
 }
 
 // readableModels leaves out models that the caller may not read, so a page may be short. It is then partial.
-func readableModels(ctx context.Context, r Interface, p storage.Principal, q ModelsQuery) (storage.Page[history.ModelHeads], error) {
+func readableModels(ctx context.Context, r api.Interface, p storage.Principal, q ModelsQuery) (storage.Page[history.ModelHeads], error) {
 	page, err := r.Models(ctx, q.Environment, q.Cursor, q.Limit)
 	for i, m := range page.Items {
 		all := len(m.Heads)

@@ -1,9 +1,10 @@
-package api
+package rest
 
 import (
 	"context"
 	"net/http"
 
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
@@ -13,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
-// The operations that read environments and what they hold.
+// The operations that read environments and their content.
 var (
 	// Environments is allowed to every principal with a grant, because every command needs it.
 	Environments = &Operation[None, policy.Environments]{
@@ -21,7 +22,7 @@ var (
 			Name: "environments", Method: get, Path: EnvironmentsPath, Summary: "The chain of environments with policies and trust", Tag: "environments",
 			Kind: Reads, Permission: read, Rule: WithAnyGrant, Examples: []Example{one("all")},
 		},
-		Do: func(ctx context.Context, r Interface, _ None) (policy.Environments, error) {
+		Do: func(ctx context.Context, r api.Interface, _ None) (policy.Environments, error) {
 			return r.Environments(ctx)
 		},
 		Check: func(_ None, a policy.Environments) (string, error) { return "environments", a.Validate() },
@@ -34,7 +35,7 @@ var (
 		},
 		At:       func(q HeadsQuery) (string, string) { return q.Environment, q.Model },
 		Readable: readableHeads,
-		Do: func(ctx context.Context, r Interface, q HeadsQuery) ([]history.Head, error) {
+		Do: func(ctx context.Context, r api.Interface, q HeadsQuery) ([]history.Head, error) {
 			return r.Heads(ctx, q.Environment, q.Model)
 		},
 	}
@@ -46,7 +47,7 @@ var (
 		},
 		At:       func(q ModelsQuery) (string, string) { return q.Environment, "" },
 		Readable: readableModels,
-		Do: func(ctx context.Context, r Interface, q ModelsQuery) (storage.Page[history.ModelHeads], error) {
+		Do: func(ctx context.Context, r api.Interface, q ModelsQuery) (storage.Page[history.ModelHeads], error) {
 			return r.Models(ctx, q.Environment, q.Cursor, q.Limit)
 		},
 	}
@@ -55,10 +56,10 @@ var (
 		Kind: Reads, Permission: read, Examples: []Example{one("all"), one("of an environment", "environment", "prod")},
 	}}
 	// Resolve is carried out by the configuration of every environment, which also decides which are protected.
-	Resolve = &Operation[ResolveQuery, Resolution]{
+	Resolve = &Operation[api.ResolveQuery, api.Resolution]{
 		Row: Row{
 			Name: "resolve", Method: post, Path: at(OpResolve), Summary: "The engine for a node, or for the labels of a Kubernetes node", Tag: "resolve",
-			Kind: Decides, Permission: read, Traced: true, Limit: documentBody, Form: ResolveRequest{}, Answer: Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
+			Kind: Decides, Permission: read, Traced: true, Limit: documentBody, Form: ResolveRequest{}, Answer: api.Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
 			Examples: []Example{
 				with("node", ResolveRequest{Environment: "prod", Node: &exampleNode}, "model", exampleModel),
 				with("node type", ResolveRequest{Environment: "prod", NodeType: "g6.xlarge", RuntimeName: "registry.example/serving/onnx:26.1"}, "model", exampleModel),
@@ -68,14 +69,14 @@ var (
 				}, "model", exampleModel),
 			},
 		},
-		At: func(q ResolveQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q ResolveQuery) (Resolution, error) {
+		At: func(q api.ResolveQuery) (string, string) { return q.Environment, q.Model },
+		Do: func(ctx context.Context, r api.Interface, q api.ResolveQuery) (api.Resolution, error) {
 			return r.Resolve(ctx, q)
 		},
 	}
-	ResolveFacts = &Operation[FactsQuery, Resolution]{Row: Row{
+	ResolveFacts = &Operation[FactsQuery, api.Resolution]{Row: Row{
 		Name: "resolveFacts", Method: get, Path: at(OpResolve), Summary: "The engine for a node type, or for a node whose facts are in the query", Tag: "resolve",
-		Kind: Decides, Permission: read, Answer: Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
+		Kind: Decides, Permission: read, Answer: api.Resolution{}, Media: "text/plain", Problems: []int{http.StatusConflict},
 		Examples: []Example{
 			one("by node type", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge"),
 			one("by facts", "model", exampleModel, "environment", "prod", "arch", "amd64", "level", "v3", "features", "avx2,avx512_vnni", "runtime", "onnxruntime:1.30.0"),
@@ -92,7 +93,7 @@ var (
 			Kind: Decides, Permission: read, Rule: InEnvironment, Examples: []Example{one("of an environment", "environment", "prod")},
 		},
 		At: func(q EnvironmentQuery) (string, string) { return q.Environment, "" },
-		Do: func(ctx context.Context, r Interface, q EnvironmentQuery) (restriction.SignedRestrictions, error) {
+		Do: func(ctx context.Context, r api.Interface, q EnvironmentQuery) (restriction.SignedRestrictions, error) {
 			return r.Restrictions(ctx, q.Environment)
 		},
 		Check: func(q EnvironmentQuery, a restriction.SignedRestrictions) (string, error) {
@@ -106,7 +107,7 @@ var (
 			Name: "trustBundle", Method: get, Path: TrustBundlePath, Summary: "The newest trust bundle: keys, restriction lists and a checkpoint, signed by a publisher", Tag: "environments",
 			Kind: Reads, Permission: read, Rule: WithAnyGrant, Examples: []Example{one("the newest")},
 		},
-		Do: func(ctx context.Context, r Interface, _ None) (trust.SignedTrust, error) {
+		Do: func(ctx context.Context, r api.Interface, _ None) (trust.SignedTrust, error) {
 			return r.TrustBundle(ctx)
 		},
 		Check: func(_ None, a trust.SignedTrust) (string, error) { return "trust bundle", checkTrust(a) },
@@ -126,7 +127,7 @@ var (
 		},
 		At:       func(q history.HistoryQuery) (string, string) { return q.Environment, q.Model },
 		Readable: readableHistory,
-		Do: func(ctx context.Context, r Interface, q history.HistoryQuery) ([]history.Event, error) {
+		Do: func(ctx context.Context, r api.Interface, q history.HistoryQuery) ([]history.Event, error) {
 			return r.History(ctx, q)
 		},
 	}
@@ -136,7 +137,7 @@ var (
 			Kind: Reads, Permission: read, Rule: AmongReadable, Whole: true, Answer: Verification{}, Examples: []Example{one("all")},
 		},
 		Readable: readableFaults,
-		Do: func(ctx context.Context, r Interface, _ None) ([]history.HistoryFault, error) {
+		Do: func(ctx context.Context, r api.Interface, _ None) ([]history.HistoryFault, error) {
 			return r.HistoryFaults(ctx)
 		},
 	}
@@ -165,7 +166,7 @@ var (
 		Name: "promotions", Method: get, Path: at(OpPromotions), Summary: "The promotions of a model, newest first", Tag: "promotions",
 		Kind: Reads, Permission: read, Examples: []Example{one("all", "model", exampleModel), one("of an environment", "model", exampleModel, "environment", "prod", "limit", "5")},
 	}}
-	AskPromotion = &Operation[PromotionQuery, PromotionCheck]{
+	AskPromotion = &Operation[api.PromotionQuery, api.PromotionCheck]{
 		Row: Row{
 			Name: "promotionCheck", Method: get, Path: at(OpPromotionCheck), Summary: "Whether a release may be promoted to an environment now, and why not", Tag: "promotions",
 			Kind: Decides, Permission: read, Problems: []int{http.StatusConflict, http.StatusUnprocessableEntity},
@@ -186,7 +187,7 @@ var (
 			Kind: Reads, Permission: read, Examples: []Example{one("all", "model", exampleModel, "environment", "staging", "limit", "100")},
 		},
 		At: func(q ReleasesQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q ReleasesQuery) (storage.Page[storage.TaggedRelease], error) {
+		Do: func(ctx context.Context, r api.Interface, q ReleasesQuery) (storage.Page[storage.TaggedRelease], error) {
 			return r.Releases(ctx, q.Environment, q.Model, q.Cursor, q.Limit)
 		},
 	}
@@ -196,7 +197,7 @@ var (
 			Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 		},
 		At: func(q ReleaseQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q ReleaseQuery) (artifact.Release, error) {
+		Do: func(ctx context.Context, r api.Interface, q ReleaseQuery) (artifact.Release, error) {
 			return r.Release(ctx, q.Environment, q.Model, q.Ref)
 		},
 	}
@@ -211,7 +212,7 @@ var (
 			Examples: []Example{one("by digest", "model", exampleModel, "environment", "prod", "digest", exampleEngine)},
 		},
 		At: func(q DigestQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q DigestQuery) (artifact.Engine, error) {
+		Do: func(ctx context.Context, r api.Interface, q DigestQuery) (artifact.Engine, error) {
 			return r.Engine(ctx, q.Environment, q.Model, q.Digest)
 		},
 	}
@@ -221,7 +222,7 @@ var (
 			Kind: Reads, Permission: read, Form: ReleaseQuery{}, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 		},
 		At: func(q ClaimsQuery) (string, string) { return q.Environment, q.Release.Model },
-		Do: func(ctx context.Context, r Interface, q ClaimsQuery) (Claims, error) {
+		Do: func(ctx context.Context, r api.Interface, q ClaimsQuery) (Claims, error) {
 			claims, ignored, err := r.Claims(ctx, q.Environment, q.Release)
 			return Claims{claims, ignored.Ignored, ignored.IgnoredCount}, err
 		},
@@ -230,7 +231,7 @@ var (
 		Name: "quarantines", Method: get, Path: at(OpQuarantines), Summary: "The quarantines of a release and its engines that are not lifted", Tag: "evidence",
 		Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity}, Examples: exampleReleases(),
 	}}
-	Comparison = &Operation[ComparisonQuery, ReleaseComparison]{Row: Row{
+	Comparison = &Operation[ComparisonQuery, api.ReleaseComparison]{Row: Row{
 		Name: "comparison", Method: get, Path: at(OpComparison), Summary: "What differs between two releases, each in the last environment that has it", Tag: "releases",
 		Kind: Reads, Permission: read, Problems: []int{http.StatusUnprocessableEntity},
 		Examples: []Example{one("with itself", "model", exampleModel, "from", exampleRelease, "to", exampleRelease)},
@@ -242,7 +243,7 @@ var (
 			Examples: []Example{one("by digest", "model", exampleModel, "environment", "staging", "digest", exampleBundle)},
 		},
 		At: func(q DigestQuery) (string, string) { return q.Environment, q.Model },
-		Do: func(ctx context.Context, r Interface, q DigestQuery) (evidence.Bundle, error) {
+		Do: func(ctx context.Context, r api.Interface, q DigestQuery) (evidence.Bundle, error) {
 			return r.Bundle(ctx, q.Environment, q.Model, q.Digest)
 		},
 	}

@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 )
 
 // Input is a request as a service received it.
@@ -50,7 +51,7 @@ func fieldsOf(form any) []field {
 
 // Serve reads a request and carries it out. A name that is required and is missing is refused, but for digests, which
 // the operation refuses.
-func (o *Operation[Req, Res]) Serve(ctx context.Context, r Interface, in Input) (any, error) {
+func (o *Operation[Req, Res]) Serve(ctx context.Context, r api.Interface, in Input) (any, error) {
 	var q Req
 	if o.HasBody() {
 		if err := in.Body(&q); err != nil {

@@ -1,4 +1,4 @@
-package api_test
+package rest_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // allCodes reads the codes that there are from their declaration.
@@ -44,13 +44,13 @@ func allCodes(t *testing.T) []registry.Code {
 }
 
 // across sends an error to the other side.
-func across(t *testing.T, err error) (api.Problem, error) {
+func across(t *testing.T, err error) (rest.Problem, error) {
 	t.Helper()
-	sent, encodeErr := json.Marshal(api.NewProblem(err))
+	sent, encodeErr := json.Marshal(rest.NewProblem(err))
 	if encodeErr != nil {
 		t.Fatal(encodeErr)
 	}
-	var received api.Problem
+	var received rest.Problem
 	if err := json.Unmarshal(sent, &received); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestExitCodesSurvive(t *testing.T) {
 	if p, got := across(t, registry.WithExit(busy, registry.ExitAuthentication)); registry.ExitCode(got) != registry.ExitFailed || !p.Lasting() {
 		t.Errorf("a service without a credential: exit code %d and lasting %v, want %d and true", registry.ExitCode(got), p.Lasting(), registry.ExitFailed)
 	}
-	odd := api.Problem{Code: registry.CodePolicy, Errors: []api.Fault{{Code: registry.CodePolicy, Exit: -1}}}
+	odd := rest.Problem{Code: registry.CodePolicy, Errors: []rest.Fault{{Code: registry.CodePolicy, Exit: -1}}}
 	if got := registry.ExitCode(odd.Err()); got != registry.ExitPolicy {
 		t.Errorf("exit code %d of a service that sends -1, want that of the code", got)
 	}
@@ -125,7 +125,7 @@ func TestInternalErrorsAreHidden(t *testing.T) {
 		"no code":    &registry.Error{Message: "secret"},
 		"empty list": none{},
 	} {
-		p := api.NewProblem(err)
+		p := rest.NewProblem(err)
 		text, encodeErr := json.Marshal(p)
 		if encodeErr != nil || strings.Contains(string(text), "secret") ||
 			p.Code != registry.CodeInternal || p.Status != 500 || !p.Hidden() || p.Detail == "" {
@@ -136,11 +136,11 @@ func TestInternalErrorsAreHidden(t *testing.T) {
 		}
 	}
 	joined := errors.Join(secret, registry.Errorf(registry.CodePolicy, "no"))
-	p := api.NewProblem(joined)
+	p := rest.NewProblem(joined)
 	if p.Code != registry.CodePolicy || !p.Hidden() || strings.Contains(p.Errors[0].Detail, "secret") {
 		t.Errorf("beside another: %+v", p)
 	}
-	if api.NewProblem(registry.Errorf(registry.CodePolicy, "no")).Hidden() {
+	if rest.NewProblem(registry.Errorf(registry.CodePolicy, "no")).Hidden() {
 		t.Error("what is told is taken for hidden")
 	}
 }
@@ -160,8 +160,8 @@ func TestClientsAreToldOtherwise(t *testing.T) {
 		if encodeErr != nil || strings.Contains(string(text), "secret") || !strings.Contains(string(text), "the database does not serve now") {
 			t.Errorf("%s: %s", name, text)
 		}
-		if !api.NewProblem(err).Hidden() || registry.CodeOf(got) != registry.CodeUnavailable || !registry.HasCode(got, registry.CodeConflict) {
-			t.Errorf("%s: arrives as %v, hidden %t", name, got, api.NewProblem(err).Hidden())
+		if !rest.NewProblem(err).Hidden() || registry.CodeOf(got) != registry.CodeUnavailable || !registry.HasCode(got, registry.CodeConflict) {
+			t.Errorf("%s: arrives as %v, hidden %t", name, got, rest.NewProblem(err).Hidden())
 		}
 	}
 	if registry.ForClients(nil, "x") != nil {
@@ -233,7 +233,7 @@ func TestProblemsOfOthers(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"code":"what"}`, `{"code":"policy","detail":"no"}`, `{"code":"policy","errors":[{}]}`, `{"code":"policy","errors":[{"causes":["what",""],"hints":[""]}]}`,
 	} {
-		var p api.Problem
+		var p rest.Problem
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			t.Fatal(err)
 		}

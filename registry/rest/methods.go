@@ -1,9 +1,10 @@
-package api
+package rest
 
 import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
@@ -23,7 +24,7 @@ func (w *wrapped) Heads(ctx context.Context, environment, model string) ([]histo
 	return ask(ctx, w, Heads, HeadsQuery{Environment: environment, Model: model})
 }
 
-func (w *wrapped) Resolve(ctx context.Context, q ResolveQuery) (Resolution, error) {
+func (w *wrapped) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	return ask(ctx, w, Resolve, q)
 }
 
@@ -35,16 +36,16 @@ func (w *wrapped) History(ctx context.Context, q history.HistoryQuery) ([]histor
 	return ask(ctx, w, History, q)
 }
 
-func (w *wrapped) Publish(ctx context.Context, p Publication) (history.Head, error) {
+func (w *wrapped) Publish(ctx context.Context, p api.Publication) (history.Head, error) {
 	return ask(ctx, w, Publish, p)
 }
 
-func (w *wrapped) Attach(ctx context.Context, a Attachment) (registry.Digest, error) {
+func (w *wrapped) Attach(ctx context.Context, a api.Attachment) (registry.Digest, error) {
 	attached, err := ask(ctx, w, Attach, a)
 	return attached.Bundle, err
 }
 
-func (w *wrapped) Promote(ctx context.Context, r PromoteRequest) (Promotion, error) {
+func (w *wrapped) Promote(ctx context.Context, r api.PromoteRequest) (api.Promotion, error) {
 	return ask(ctx, w, Promote, r)
 }
 
@@ -64,7 +65,7 @@ func (w *wrapped) PublishTrust(ctx context.Context, bundle []byte) (trust.Signed
 	return ask(ctx, w, PublishTrust, TrustBundle{bundle})
 }
 
-func (w *wrapped) Rollback(ctx context.Context, r RollbackRequest) (Promotion, error) {
+func (w *wrapped) Rollback(ctx context.Context, r api.RollbackRequest) (api.Promotion, error) {
 	return ask(ctx, w, Rollback, r)
 }
 
@@ -73,7 +74,7 @@ func (w *wrapped) SetHold(ctx context.Context, environment, model, reason string
 	return err
 }
 
-func (w *wrapped) ReleaseHold(ctx context.Context, r HoldRelease) error {
+func (w *wrapped) ReleaseHold(ctx context.Context, r api.HoldRelease) error {
 	_, err := ask(ctx, w, ReleaseHold, r)
 	return err
 }
