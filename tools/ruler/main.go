@@ -102,8 +102,8 @@ var reports = []string{"ReportHead", "ParityReport", "Judgement", "Judged"}
 
 // accepted has today's value of each figure above its target. Lower it with each change that lowers the value.
 var accepted = map[string]int{
-	"exported names of the largest package":           207,
-	"packages with more than 30 files or 4,000 lines": 10,
+	"exported names of the largest package":           190,
+	"packages with more than 30 files or 4,000 lines": 8,
 	"types with methods in more than 8 files":         17,
 	"upward references between files in registry":     152,
 	"upward references between files in pipeline":     109,
