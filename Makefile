@@ -118,7 +118,7 @@ optional: setup
 # packages without goroutines whose tests compute for long, ten times as long with it; and interleavings of a service's
 # operations, of which one is at work at a time. `make soak` runs all of them with it. Fuzz targets run their seeds here,
 # and more there. The packages that take longest come first, so that no processor is idle at the end.
-SEQUENTIAL   := ./pipeline/toolchain/script ./pipeline/validation ./validators/accuracy ./validators/format ./validators/stats ./signer/keyfile
+SEQUENTIAL   := ./pipeline/toolchain/script ./pipeline/validation ./validators/accuracy ./validators/format ./validators/format/onnx ./validators/stats ./signer/keyfile
 INTERLEAVING := ^(TestTwoAtOnce|TestFourAtOnce|TestPauseDuringRemoval)$$
 LONGEST      := ./registry/service ./pipeline ./registry/sqlite ./registry/postgres
 test: export MLPROMOTE_ACT := $(CURDIR)/tools/act/bin/act

@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // writeTensors writes the file of the cases.
@@ -24,7 +25,7 @@ func (w *world) writeTensors(t *testing.T, tensors map[string]tensor.Tensor) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, tensors, nil); err != nil {
+	if err := tensorfile.Write(f, tensors, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/trust"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // seeThrough is linear with tensors inside that can be seen: h1, h2, h3 and y, each computed of the one before.
@@ -122,7 +123,7 @@ func (s seeThrough) show(ctx context.Context, job toolchain.Job, outDir string) 
 
 // write replaces a file with the output y by one with the tensors.
 func (s seeThrough) write(path string, names []string, engine bool) error {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (s seeThrough) write(path string, names []string, engine bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(tensor.Write(out, made, nil), out.Close())
+	return errors.Join(tensorfile.Write(out, made, nil), out.Close())
 }
 
 // seenThrough builds a spec with a runtime that can be seen through.

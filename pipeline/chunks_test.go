@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // manyCases gives the world 40 cases.
@@ -166,7 +167,7 @@ func writeTensors(t *testing.T, path string, tensors map[string]tensor.Tensor) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, tensors, nil); err != nil {
+	if err := tensorfile.Write(f, tensors, nil); err != nil {
 		t.Fatal(err)
 	}
 }

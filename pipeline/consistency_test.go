@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // checksConsistency reports whether a job is a run of consistency checks.
@@ -62,7 +63,7 @@ func change(t *testing.T, job toolchain.Job, outDir, part string, how func(y []f
 
 func changeFile(t *testing.T, path string, how func(y []float32)) {
 	t.Helper()
-	read, err := tensor.ReadFile(path, tensor.Limits{})
+	read, err := tensorfile.ReadFile(path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +351,7 @@ func TestVerifyLoadsAgain(t *testing.T) {
 		"all are the same": {func(string) error { return nil }, evidence.VerdictPass, ""},
 		"one is off": {func(outDir string) error {
 			path := filepath.Join(outDir, "outputs", "engine-0-load-2", "check-0-load-00000.safetensors")
-			read, err := tensor.ReadFile(path, tensor.Limits{})
+			read, err := tensorfile.ReadFile(path, tensorfile.Limits{})
 			if err != nil {
 				return err
 			}

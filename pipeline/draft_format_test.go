@@ -25,6 +25,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // tfliteModel begins as a TensorFlow Lite model does; importers of tests read no more of it.
@@ -35,7 +36,7 @@ func weightsAlone(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := tensor.Tensor{DType: tensor.Float32, Shape: []int64{1}, Data: make([]byte, 4)}
-	if err := tensor.Write(&b, map[string]tensor.Tensor{"w": w}, nil); err != nil {
+	if err := tensorfile.Write(&b, map[string]tensor.Tensor{"w": w}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Element types of ONNX.
@@ -127,7 +128,7 @@ func (s seen) Do(_ context.Context, job toolchain.Job, _ string) (toolchain.Outc
 		if in.Role != toolchain.RoleCases {
 			continue
 		}
-		f, err := tensor.Open(in.Path, tensor.Limits{})
+		f, err := tensorfile.Open(in.Path, tensorfile.Limits{})
 		if err != nil {
 			return toolchain.Outcome{}, err
 		}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // linear compiles and runs the models that scaling writes, in this process. Each engine is the model itself.
@@ -115,7 +116,7 @@ func runLinear(job toolchain.Job, outDir string) (toolchain.RunResult, error) {
 
 // scale writes y = weight * x for the cases x of a file, and returns their number.
 func scale(from, to string, weight float32) (int, error) {
-	f, err := tensor.Open(from, tensor.Limits{})
+	f, err := tensorfile.Open(from, tensorfile.Limits{})
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +142,7 @@ func scale(from, to string, weight float32) (int, error) {
 		return 0, err
 	}
 	defer out.Close()
-	return int(info.Shape[0]), tensor.Write(out, map[string]tensor.Tensor{"y": y}, nil)
+	return int(info.Shape[0]), tensorfile.Write(out, map[string]tensor.Tensor{"y": y}, nil)
 }
 
 // weightOf is the w of a model that scaling wrote.

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // again does a step that a build took once more and gives its class: the step is job, done by
@@ -67,7 +67,7 @@ func cutAndJoin(shards []artifact.Shard, dir, scratch string, size int) ([]byte,
 		if err := run.WriteRows(joined, parts[s.File]); err != nil {
 			return nil, err
 		}
-		f, err := tensor.Open(joined, tensor.Limits{})
+		f, err := tensorfile.Open(joined, tensorfile.Limits{})
 		if err != nil {
 			return nil, err
 		}

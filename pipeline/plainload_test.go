@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // plain reports whether a job loads an engine with a profile without it.
@@ -170,7 +171,7 @@ func TestVerifyLoadsPlainly(t *testing.T) {
 func wrongValues(t *testing.T) func(toolchain.Job, string) error {
 	return func(_ toolchain.Job, outDir string) error {
 		shard := filepath.Join(outDir, "outputs", "engine-0", "cases-00000.safetensors")
-		f, err := tensor.Open(shard, tensor.Limits{})
+		f, err := tensorfile.Open(shard, tensorfile.Limits{})
 		if err != nil {
 			return err
 		}
@@ -189,7 +190,7 @@ func wrongValues(t *testing.T) func(toolchain.Job, string) error {
 			return err
 		}
 		t.Cleanup(func() { _ = out.Close() })
-		return tensor.Write(out, all, nil)
+		return tensorfile.Write(out, all, nil)
 	}
 }
 

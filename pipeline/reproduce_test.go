@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // TestMain makes this test program answer as the child that it starts.
@@ -167,7 +168,7 @@ func writeCases(t *testing.T, path string, x []float32) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": {DType: "float32", Shape: []int64{int64(len(x)), 1}, Data: data}}, nil); err != nil {
+	if err := tensorfile.Write(f, map[string]tensor.Tensor{"x": {DType: "float32", Shape: []int64{int64(len(x)), 1}, Data: data}}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

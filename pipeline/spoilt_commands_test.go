@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/diagnose"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // pricedCalibration writes calibration data of two cases with what they cost: 1.5 * x and one more.
@@ -38,7 +39,7 @@ func (w *world) pricedCalibration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": x, "price": price}, nil); err != nil {
+	if err := tensorfile.Write(f, map[string]tensor.Tensor{"x": x, "price": price}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // tampering stores parts other than those that a build hands over, as a builder that is not
@@ -178,7 +179,7 @@ func replaceShard(t *testing.T, role artifact.PartKind, name string, count int, 
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := tensor.Write(&text, map[string]tensor.Tensor{name: of}, nil); err != nil {
+	if err := tensorfile.Write(&text, map[string]tensor.Tensor{name: of}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return func(p *storage.Part) {

@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // onlyFP32 is the spec of one engine.
@@ -49,7 +50,7 @@ func TestVerifyShape(t *testing.T) {
 			return err
 		}
 		defer f.Close()
-		return tensor.Write(f, map[string]tensor.Tensor{"y": {DType: "float32", Shape: []int64{3, 2}, Data: make([]byte, 24)}}, nil)
+		return tensorfile.Write(f, map[string]tensor.Tensor{"y": {DType: "float32", Shape: []int64{3, 2}, Data: make([]byte, 24)}}, nil)
 	}
 	verified, err := verify.Verify(t.Context(), w.p, built.Ref)
 	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "the engine has another interface than the reference") {

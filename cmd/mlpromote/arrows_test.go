@@ -39,7 +39,7 @@ func arrows() []rule {
 		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "registry/tempdir", "validators"}},
 		{"cmd/internal/nodeverbs", []string{"registry/api",
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/inspection", "cmd/internal/ui", "pipeline/pull",
-			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci", "validators/format",
+			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci", "validators/format*",
 		}},
 		{"cmd/mlpromote-node", []string{
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/suggest", "cmd/internal/ui", "registry",
@@ -67,25 +67,25 @@ func arrows() []rule {
 		// The environment of the verbs, at the bottom, and the verbs above it.
 		{"pipeline/run", []string{"registry/api",
 			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/plan", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "registry",
-			"validators", "validators/format", "validators/tensor",
+			"validators", "validators/format*", "validators/tensor*",
 		}},
-		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format", "validators/tensor"}},
+		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format*", "validators/tensor*"}},
 		{"pipeline/ingest", []string{"registry/toolchains",
 			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir",
-			"validators", "validators/format", "validators/tensor",
+			"validators", "validators/format*", "validators/tensor*",
 		}},
 		{"pipeline/build", []string{"registry/api",
 			"pipeline/cases", "pipeline/goldenset", "pipeline/ingest", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry",
-			"registry/tempdir", "validators", "validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
+			"registry/tempdir", "validators", "validators/accuracy", "validators/format*", "validators/parity", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/verify", []string{"registry/api",
 			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec",
-			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format",
-			"validators/parity", "validators/performance", "validators/tensor",
+			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format*",
+			"validators/parity", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/diagnose", []string{
 			"pipeline/cases", "pipeline/divergence", "pipeline/plan", "pipeline/run", "pipeline/toolchain", "pipeline/verify", "registry", "registry/tempdir",
-			"validators", "validators/performance", "validators/tensor",
+			"validators", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/tune", []string{
 			"pipeline/build", "pipeline/cases", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff",
@@ -93,19 +93,19 @@ func arrows() []rule {
 		}},
 		{"pipeline/draft", []string{"registry/toolchains",
 			"pipeline/cases", "pipeline/confined", "pipeline/ingest", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir", "validators",
-			"validators/accuracy", "validators/format", "validators/tensor",
+			"validators/accuracy", "validators/format*", "validators/tensor*",
 		}},
 		{"pipeline/progress", nil},   // a leaf
 		{"pipeline/divergence", nil}, // decides where a graph goes wrong, and runs nothing
 		{"pipeline/pull", []string{"registry/api", "registry", "registry/tempdir"}},
-		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
+		{"pipeline/cases", []string{"pipeline/cases/parquet", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor*"}},
 		{"pipeline/cases/parquet", nil}, // reads what strangers send
-		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor"}},
-		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor"}},
-		{"pipeline/capture/inference", []string{"registry", "validators/tensor"}}, // reads what strangers send
+		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor*"}},
+		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor*"}},
+		{"pipeline/capture/inference", []string{"registry", "validators/tensor*"}}, // reads what strangers send
 		// Decides what a build makes, and does nothing.
-		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format"}},
-		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
+		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format*"}},
+		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor*"}},
 		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
 		{"pipeline/origin", []string{"registry"}},   // runs git on what strangers wrote
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
@@ -114,7 +114,7 @@ func arrows() []rule {
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "registry/toolchains", "validators"}},
 		{"pipeline/tradeoff", nil},                              // a pure leaf
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
-		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format", "validators/tensor"}}, // of format, how engines are read
+		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/format*", "validators/tensor*"}}, // of format, how engines are read
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
@@ -125,7 +125,7 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
-		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry", "registry/toolchains", "validators/format"}},
+		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry", "registry/toolchains", "validators/format*"}},
 		{"pipeline/toolchain/drivers/internal/*", []string{"pipeline/toolchain/drivers", "registry/toolchains"}}, // writes the table of registry/toolchains
 		{"pipeline/toolchain/installed", []string{"registry", "registry/toolchains"}},                            // reads what install wrote
 		{"pipeline/toolchain/install", []string{
@@ -134,21 +134,39 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/toolchaintest", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
-			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry", "validators/tensor",
+			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry", "validators/tensor*",
 		}},
 		{"pipeline/toolchain/*", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
-			"registry", "registry/tempdir", "validators", "validators/tensor",
+			"registry", "registry/tempdir", "validators", "validators/tensor*",
 		}},
 
 		{"validators/tensor", []string{"registry/figure"}},
+		{"validators/tensor/tensorfile", []string{"validators/tensor"}},
+		{"validators/tensor/tensortest", []string{"validators/tensor"}},
 		{"validators/stats", nil}, // a pure leaf
 		{"validators", []string{"registry", "validators/accuracy", "validators/percase", "validators/stats", "validators/tensor"}},
-		{"validators/accuracy", []string{"registry", "validators/stats", "validators/tensor"}},
+		{"validators/accuracy", []string{"registry", "validators/stats", "validators/tensor*"}},
 		// A report of parity holds the accuracy on the same cases, measured in the same pass.
-		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/percase", "validators/tensor"}},
-		{"validators/percase", []string{"registry", "validators/accuracy", "validators/tensor"}}, // the file of a parity report
+		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/percase", "validators/tensor*"}},
+		{"validators/percase", []string{"registry", "validators/accuracy", "validators/tensor*"}}, // the file of a parity report
 		{"validators/performance", []string{"registry", "validators/stats"}},
+		{"validators/format", []string{
+			"registry", "validators/format/bound", "validators/format/classical", "validators/format/gguf", "validators/format/jax", "validators/format/onnx",
+			"validators/format/pickle", "validators/format/protobuf",
+		}},
+		{"validators/format/bound", []string{"registry"}},
+		{"validators/format/classical", []string{"registry", "validators/format/bound"}},
+		{"validators/format/formattest", []string{"registry"}},
+		{"validators/format/gguf", []string{"registry", "validators/format/bound"}},
+		{"validators/format/huggingface", []string{"registry", "validators/format", "validators/format/bound"}},
+		{"validators/format/jax", []string{"registry"}},
+		{"validators/format/onnx", []string{"registry", "validators/format/bound", "validators/format/protobuf"}},
+		{"validators/format/pickle", []string{"validators/format/bound"}},
+		{"validators/format/protobuf", []string{"registry", "validators/format/bound"}},
+		{"validators/format/savedmodel", []string{"registry", "validators/format", "validators/format/bound", "validators/format/protobuf"}},
+		{"validators/format/tie", []string{"registry", "validators/format/bound", "validators/format/jax", "validators/format/onnx"}},
+		{"validators/format/torch", []string{"validators/format/bound"}},
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
 
 		{"signer", []string{"registry"}},
@@ -169,18 +187,20 @@ func arrows() []rule {
 		{"registry/readiness", []string{"registry", "registry/artifact", "registry/evidence", "registry/policy"}},
 		{"registry/history", []string{"registry", "registry/artifact", "registry/evidence", "registry/policy"}},
 		{"registry/storage", []string{"registry", "registry/artifact", "registry/evidence", "registry/history"}},
-		// The operations of a registry: who asks one or offers one imports it.
+		// What a registry answers: who asks one or offers one imports it.
 		{"registry/api", []string{
 			"registry", "registry/artifact", "registry/evidence", "registry/history", "registry/policy", "registry/restriction", "registry/storage", "registry/trust",
 		}},
+		// The operations as rows: who passes calls on to another one, or over HTTP, imports it.
+		{"registry/rest", []string{"registry", "registry/api"}},
 		{"registry/gc", []string{"registry"}},
 		{"registry/gate", []string{"registry", "registry/internal/lru", "registry/oci"}},
-		{"registry/access", []string{"registry", "registry/api"}},
-		{"registry/access/authn", []string{"registry/api", "registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds"}},
+		{"registry/access", []string{"registry", "registry/api", "registry/rest"}},
+		{"registry/access/authn", []string{"registry/rest", "registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/rounds"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/access/signin/signintest", []string{"registry/registrytest"}},
 		{"registry/access/signin", []string{"registry", "registry/access/authn", "registry/access/oidc"}},
-		{"registry/config", []string{"registry", "registry/api", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
+		{"registry/config", []string{"registry", "registry/api", "registry/rest", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/internal/rounds", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},
@@ -192,7 +212,7 @@ func arrows() []rule {
 		{"registry/blob", []string{"registry"}},
 		{"registry/checkpoint", []string{"registry"}},
 		{"registry/datadir", []string{"registry", "registry/atomicfile"}},
-		{"registry/client", []string{"registry", "registry/api"}},
+		{"registry/client", []string{"registry", "registry/api", "registry/rest"}},
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
 		{"registry/host", []string{"registry"}},
 		{"registry/internal/catalog", []string{"registry"}},
@@ -211,11 +231,11 @@ func arrows() []rule {
 		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
 		{"registry/server", []string{
-			"registry", "registry/api", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid", "registry/server/feed",
+			"registry", "registry/api", "registry/rest", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid", "registry/server/feed",
 			"registry/server/openapi",
 		}},
 		{"registry/server/feed", []string{"registry"}},
-		{"registry/server/openapi", []string{"registry", "registry/api"}},
+		{"registry/server/openapi", []string{"registry", "registry/api", "registry/rest"}},
 		// The operations of a service. What they share lies at the bottom; promotion and rollback do not know each other.
 		{"registry/service", []string{
 			"registry", "registry/api", "registry/service/attachment", "registry/service/audit", "registry/service/backend", "registry/service/documents",
@@ -243,7 +263,7 @@ func arrows() []rule {
 		{"registry/strictyaml", []string{"registry"}},
 		{"registry/atomicfile", nil}, // a leaf
 		{"registry/tempdir", nil},    // a leaf
-		{"registry/telemetry", []string{"registry", "registry/api", "registry/internal/requestid", "registry/internal/rounds"}},
+		{"registry/telemetry", []string{"registry", "registry/api", "registry/rest", "registry/internal/requestid", "registry/internal/rounds"}},
 	}
 }
 
@@ -317,6 +337,8 @@ func TestJudge(t *testing.T) {
 		{"pipeline/toolchain/ort", "pipeline/toolchain/toolchaintest", false},
 		{"registry/client", "registry/server", false},
 		{"registry/client", "registry/api", true},
+		{"registry/api", "registry/rest", false},
+		{"registry/service", "registry/rest", false},
 		{"registry/blob", "registry/storage", true},
 		{"registry/evidence", "registry/policy", false},
 		{"registry/artifact", "registry/storage", false},

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // What a client can ask beside what a api.Interface has, over a network.
@@ -47,12 +48,12 @@ func TestClientAsksTheRest(t *testing.T) {
 func TestClientKeepsWebhooks(t *testing.T) {
 	t.Parallel()
 	c := overNetwork(t, inMemory(t)).Interface.(*client.Client)
-	made, err := c.AddWebhook(t.Context(), api.WebhookRequest{URL: "https://example.com/hook"})
+	made, err := c.AddWebhook(t.Context(), rest.WebhookRequest{URL: "https://example.com/hook"})
 	if err != nil || !strings.HasPrefix(made.Secret, "whsec_") {
 		t.Fatalf("made is %+v, %v", made, err)
 	}
 	changed, err := c.PutWebhook(t.Context(), made.ID,
-		api.WebhookRequest{URL: "https://example.com/other", Kinds: []history.EventKind{history.EventPromote}})
+		rest.WebhookRequest{URL: "https://example.com/other", Kinds: []history.EventKind{history.EventPromote}})
 	if err != nil || changed.URL != "https://example.com/other" || changed.Secret != "" {
 		t.Errorf("changed is %+v, %v", changed, err)
 	}

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -35,7 +35,7 @@ func TestServeTellsWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hook, err := asking.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL})
+	hook, err := asking.AddWebhook(t.Context(), rest.WebhookRequest{URL: receiver.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, programtest.Environment(env.WorkDir, j.cache)...)
 			env.Vars = append(env.Vars, "TESTDATA="+programtest.Root("cmd", "mlpromote", "testdata"),
-				"ONNX_TESTDATA="+programtest.Root("validators", "format", "testdata"))
+				"ONNX_TESTDATA="+programtest.Root("validators", "format", "onnx", "testdata"))
 			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(),
 				"MLPROMOTE_SOFTHSM="+os.Getenv("MLPROMOTE_SOFTHSM"), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
 			if filepath.Base(env.WorkDir) != "script-main_race" {

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // cmdSetCase sets the first element of a case to a number, in a tensor of a safetensors file;
@@ -23,7 +24,7 @@ import (
 func cmdSetCase(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 4, 4)
 	file := ts.MkAbs(args[0])
-	tensors, err := tensor.ReadFile(file, tensor.Limits{})
+	tensors, err := tensorfile.ReadFile(file, tensorfile.Limits{})
 	ts.Check(err)
 	t, ok := tensors[args[1]]
 	if !ok {
@@ -51,7 +52,7 @@ func cmdSetCase(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	f, err := os.Create(file)
 	ts.Check(err)
-	ts.Check(tensor.Write(f, tensors, nil))
+	ts.Check(tensorfile.Write(f, tensors, nil))
 	ts.Check(f.Close())
 }
 

@@ -26,7 +26,7 @@ func namesToolchains() map[string]string {
 		"pipeline/spec/quantize.go":           "tools of variants, which a spec names with their methods",
 		"validators/format/":                  "kinds of files, which have the names of their frameworks",
 		"registry/defaults/":                  "what container images of vendors have",
-		"registry/api/examples.go":            "examples",
+		"registry/rest/examples.go":           "examples",
 		"registry/registrytest/":              "tests",
 		"cmd/mlpromote/internal/programtest/": "tests",
 		"tools/toolchainstable/":              "models to measure, with the toolchains for them",

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // The tolerance of a cross-check follows from how the source counts.
 func TestToleranceOfACrossCheck(t *testing.T) {
 	t.Parallel()
-	with := func(dtypes ...string) *format.Model {
-		m := &format.Model{Tensors: make(map[string]int)}
+	with := func(dtypes ...string) *onnx.Model {
+		m := &onnx.Model{Tensors: make(map[string]int)}
 		for _, d := range dtypes {
 			m.Tensors[d]++
 		}
@@ -19,7 +19,7 @@ func TestToleranceOfACrossCheck(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		quantized string
-		model     *format.Model
+		model     *onnx.Model
 		want      goldenset.Tolerance
 	}{
 		"no ONNX model": {"", nil, goldenset.Float32}, "full precision": {"", with("float32"), goldenset.Float32},

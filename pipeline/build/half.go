@@ -9,7 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -24,7 +25,7 @@ func (e BuiltEngine) keepWhole(failed error) error {
 	if e.planned.Quantize["method"] != plan.MethodFP16 || model < 0 {
 		return failed
 	}
-	nodes, err := format.NodeNames(e.base[model].Path, of.Op, most, format.Limits{})
+	nodes, err := onnx.NodeNames(e.base[model].Path, of.Op, most, bound.Limits{})
 	if err != nil || len(nodes) == 0 {
 		return failed
 	}

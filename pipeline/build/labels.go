@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // checkLabels compares the golden outputs with the labels, so that labels which do not fit are
@@ -54,9 +54,9 @@ func comparesReference(l *validators.AccuracyLimit) bool {
 
 // addOutputs adds a shard of outputs of the reference model, and those of an engine for the same cases.
 func addOutputs(counter *accuracy.Counter, reference, engine, output string, by *accuracy.Detections, cases, labels string) (err error) {
-	var files [3]*tensor.File
+	var files [3]*tensorfile.File
 	for i, path := range []string{reference, engine, cases} {
-		if files[i], err = tensor.Open(path, tensor.Limits{}); err != nil {
+		if files[i], err = tensorfile.Open(path, tensorfile.Limits{}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, files[i].Close()) }()

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // checkLoads loads each engine whose target this machine meets in a process of its own, runs it
@@ -109,12 +109,12 @@ func checkLoad(ctx context.Context, m Maker, e BuiltEngine, first toolchain.Inpu
 // sameOutputs compares names, types and shapes of one case of an engine with those of the
 // reference. Errors: CodeInvalid.
 func sameOutputs(golden, engine string) error {
-	want, err := tensor.Open(golden, tensor.Limits{})
+	want, err := tensorfile.Open(golden, tensorfile.Limits{})
 	if err != nil {
 		return err
 	}
 	defer want.Close()
-	got, err := tensor.Open(engine, tensor.Limits{})
+	got, err := tensorfile.Open(engine, tensorfile.Limits{})
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "its outputs cannot be read: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // Baseline is the outputs of the reference model on the calibration data, which engines that are compressed share.
@@ -28,7 +28,7 @@ type BuiltEngine struct {
 	Files       []toolchain.OutputFile
 	records     []tuningRecord
 	made        run.Recipe
-	tie         format.Tie // what the engine says of itself
+	tie         tie.Tie // what the engine says of itself
 	census      *evidence.Census
 	steps       []run.Step
 	base        []toolchain.Input // the model that was quantized or, where nothing was, compiled

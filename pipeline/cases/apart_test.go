@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // pairs is a model that takes a row of two numbers and one more number.
@@ -125,7 +126,7 @@ func TestSeparate(t *testing.T) {
 	}
 	var names []string
 	for i, file := range set.Files {
-		got, err := tensor.ReadFile(file.Path, tensor.Limits{})
+		got, err := tensorfile.ReadFile(file.Path, tensorfile.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // A person is a row of a table with features, and columns that a model does not know.
@@ -120,7 +121,7 @@ func TestImportParquet(t *testing.T) {
 			if notes := strings.Join(imported.Notes, "\n"); !strings.Contains(notes, c.want) {
 				t.Errorf("notes %q, want %q", notes, c.want)
 			}
-			shard, err := tensor.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensor.Limits{})
+			shard, err := tensorfile.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensorfile.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // generated draws cases of [n, 5] and gives their elements.
@@ -23,7 +24,7 @@ func generated(t *testing.T, dtype tensor.DType, draw cases.Draw, count int, see
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := tensor.ReadFile(set.Files[0].Path, tensor.Limits{})
+	all, err := tensorfile.ReadFile(set.Files[0].Path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // anyNumbers is the classifier of a framework that takes numbers of any precision.
@@ -33,7 +34,7 @@ func times(t *testing.T) tensor.Tensor {
 // written reads the tensors of the only file of a folder.
 func written(t *testing.T, file toolchain.Input) map[string]tensor.Tensor {
 	t.Helper()
-	tensors, err := tensor.ReadFile(file.Path, tensor.Limits{})
+	tensors, err := tensorfile.ReadFile(file.Path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestImportKeepsNumbers(t *testing.T) {
 			if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, c.says) {
 				t.Errorf("notes %s, want %s", notes, c.says)
 			}
-			tensors, err := tensor.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensor.Limits{})
+			tensors, err := tensorfile.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensorfile.Limits{})
 			if err != nil || tensors["x"].DType != c.want {
 				t.Errorf("the cases are %v (%v), want %s", tensors["x"].Info(), err, c.want)
 			}

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // interfaceOf is a model whose inputs are x and, if it has a shape, z. The symbol n stands for 1 to 4, and m for 2 to 4.
@@ -110,7 +111,7 @@ func TestReadFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	fileOf(t, filepath.Join(dir, "b.safetensors"), map[string]tensor.Tensor{"x": made(t, []float32{1, 2, float32(math.NaN())}, 3)})
-	copyFile(t, "../../validators/tensor/testdata/stored.npz", filepath.Join(dir, "a.npz"))
+	copyFile(t, "../../validators/tensor/tensorfile/testdata/stored.npz", filepath.Join(dir, "a.npz"))
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("no cases"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestGenerate(t *testing.T) {
 			if set.Record.Count != 2 || set.Record.Origin != artifact.OriginGenerated || len(set.Files) != 1 {
 				t.Fatalf("record %+v with %d files, want two generated cases in one", set.Record, len(set.Files))
 			}
-			all, err := tensor.ReadFile(set.Files[0].Path, tensor.Limits{})
+			all, err := tensorfile.ReadFile(set.Files[0].Path, tensorfile.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -385,7 +386,7 @@ func TestImportConverts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := tensor.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensor.Limits{})
+			all, err := tensorfile.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensorfile.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -465,7 +466,7 @@ func imported(t *testing.T, iface validators.Interface, name, text, label string
 		}
 		return nil, got, err
 	}
-	all, err := tensor.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensor.Limits{})
+	all, err := tensorfile.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

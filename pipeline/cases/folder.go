@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // labelNames are the tensors that are taken for labels where the spec names none.
@@ -63,7 +64,7 @@ func Look(folder string, add bool) (Folder, error) {
 }
 
 func (f *Folder) add(path string) error {
-	s, err := tensor.Open(path, tensor.Limits{})
+	s, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return badCases(path, err)
 	}
@@ -141,7 +142,7 @@ func openRows(path string) (rowFile, error) {
 		f.rows = func(name string, at int64) (tensor.Tensor, error) { return tensors[name].Rows(at, at+1) }
 		info = func(name string) tensor.Info { return tensors[name].Info() }
 	} else {
-		s, err := tensor.Open(path, tensor.Limits{})
+		s, err := tensorfile.Open(path, tensorfile.Limits{})
 		if err != nil {
 			return rowFile{}, badCases(path, err)
 		}
@@ -174,7 +175,7 @@ func readNpz(path string) (map[string]tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
+	tensors, err := tensorfile.ReadNpz(f, info.Size(), tensorfile.Limits{})
 	if err != nil {
 		return nil, badCases(path, err)
 	}
@@ -190,7 +191,7 @@ func textsOf(f *os.File) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts, err := tensor.NpzTexts(f, info.Size(), tensor.Limits{})
+	texts, err := tensorfile.NpzTexts(f, info.Size(), tensorfile.Limits{})
 	return texts, badCases(f.Name(), err)
 }
 

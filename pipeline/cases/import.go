@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // importable are the files that cases are made of.
@@ -98,7 +99,7 @@ func readTensors(file, label string, iface validators.Interface) (tensors map[st
 	case spec.CSV:
 		return readTable(file, label, iface)
 	case ".safetensors":
-		tensors, err := tensor.ReadFile(file, tensor.Limits{})
+		tensors, err := tensorfile.ReadFile(file, tensorfile.Limits{})
 		return tensors, nil, badCases(file, err)
 	case ".npz":
 		tensors, err := readNpz(file)

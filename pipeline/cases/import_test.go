@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // digits is the interface of a classifier of images.
@@ -112,7 +113,7 @@ func TestImportCases(t *testing.T) {
 			if notes := strings.Join(got.Notes, "\n"); err != nil || got.Count != c.count || got.Labels != c.labels || !strings.Contains(notes, c.says) {
 				t.Fatalf("got %+v, error %v; want %d cases with labels %q, and %q said", got, err, c.count, c.labels, c.says)
 			}
-			written, err := tensor.ReadFile(shard, tensor.Limits{})
+			written, err := tensorfile.ReadFile(shard, tensorfile.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +137,7 @@ func (c importCase) write(t *testing.T, file string) {
 	var b strings.Builder
 	b.WriteString(c.text)
 	if c.tensors != nil {
-		if err := tensor.Write(&b, c.tensors, nil); err != nil {
+		if err := tensorfile.Write(&b, c.tensors, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +209,7 @@ func TestImportWholeInputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := tensor.ReadFile(filepath.Join(dir, "cases", "cases-00000.safetensors"), tensor.Limits{})
+			written, err := tensorfile.ReadFile(filepath.Join(dir, "cases", "cases-00000.safetensors"), tensorfile.Limits{})
 			if err != nil || !slices.Equal(written["x"].Shape, c.want) {
 				t.Errorf("cases of %v became %v (%v), want %v", c.rows, written["x"].Shape, err, c.want)
 			}

@@ -3,7 +3,7 @@ package cases
 import (
 	"math"
 
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 const (
@@ -27,7 +27,7 @@ func (cs *Set) IsNoise(input string, channelsLast bool) (bool, error) {
 		if cases >= noiseCases {
 			break
 		}
-		f, err := tensor.Open(shard.Path, tensor.Limits{})
+		f, err := tensorfile.Open(shard.Path, tensorfile.Limits{})
 		if err != nil {
 			return false, TensorError(err)
 		}
@@ -74,7 +74,7 @@ func neighbours(values []float64, shape []int64, channelsLast bool) (product, sq
 // in the model, which has rank axes. Errors: CodeInvalid for a shard that cannot be read.
 func (cs *Set) Single(input string, rank int, axes []int) (bool, error) {
 	for _, shard := range cs.Files {
-		f, err := tensor.Open(shard.Path, tensor.Limits{})
+		f, err := tensorfile.Open(shard.Path, tensorfile.Limits{})
 		if err != nil {
 			return false, TensorError(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // classifier takes three numbers and knows two classes.
@@ -42,7 +43,7 @@ func shard[T tensor.Scalar](t *testing.T, x float32, labels ...T) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "label": label}, nil); err != nil {
+	if err := tensorfile.Write(f, map[string]tensor.Tensor{"x": inputs, "label": label}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return dir

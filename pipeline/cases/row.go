@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // ServedPrefix begins the names of tensors that are outputs of the user's own service. They are
@@ -169,7 +170,7 @@ func (w *Writer) flush(group *rowGroup) error {
 		shard[name] = t
 	}
 	path := filepath.Join(w.folder, shardName(w.next))
-	err := atomicfile.WriteFrom(path, w.mode, func(to io.Writer) error { return tensor.Write(to, shard, nil) })
+	err := atomicfile.WriteFrom(path, w.mode, func(to io.Writer) error { return tensorfile.Write(to, shard, nil) })
 	if err != nil {
 		return err
 	}

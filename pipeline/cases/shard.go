@@ -10,11 +10,12 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // shard is an open safetensors file.
 type shard struct {
-	*tensor.File
+	*tensorfile.File
 	closer io.Closer
 }
 
@@ -37,7 +38,7 @@ func readShard(f *os.File) (shard, error) {
 	if err != nil {
 		return shard{}, err
 	}
-	file, err := tensor.NewFile(f, info.Size(), tensor.Limits{})
+	file, err := tensorfile.NewFile(f, info.Size(), tensorfile.Limits{})
 	if err != nil {
 		return shard{}, TensorError(fmt.Errorf("%s: %w", f.Name(), err))
 	}
@@ -55,7 +56,7 @@ func convertNpz(f *os.File, to string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
+	tensors, err := tensorfile.ReadNpz(f, info.Size(), tensorfile.Limits{})
 	if err != nil {
 		return nil, TensorError(fmt.Errorf("%s: %w", f.Name(), err))
 	}
@@ -71,7 +72,7 @@ func WriteShard(path string, tensors map[string]tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	if err := tensor.Write(f, tensors, nil); err != nil {
+	if err := tensorfile.Write(f, tensors, nil); err != nil {
 		f.Close()
 		return err
 	}

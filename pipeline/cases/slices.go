@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // CheckSlices checks that the cases can be cut into the slices of a limit: every shard has the tensor
@@ -67,7 +67,7 @@ func (cs *Set) CheckSlices(limits validators.Limits, iface validators.Interface)
 
 // sliceValues reads the slice of each case of a shard.
 func sliceValues(path, name string, count int) (values []int64, err error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Columns become inputs by their names: the features of one input, and inputs that take text.
@@ -61,7 +62,7 @@ func TestImportTableByName(t *testing.T) {
 			if notes := strings.Join(imported.Notes, "\n"); !strings.Contains(notes, c.want) {
 				t.Errorf("notes %q, want %q", notes, c.want)
 			}
-			shard, err := tensor.ReadFile(filepath.Join(dir, "cases", "cases-00000.safetensors"), tensor.Limits{})
+			shard, err := tensorfile.ReadFile(filepath.Join(dir, "cases", "cases-00000.safetensors"), tensorfile.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}

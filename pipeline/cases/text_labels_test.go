@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // npz writes a file as numpy.savez does: dtype and shape of each array, and its bytes.
@@ -75,7 +76,7 @@ func TestLabelsOfText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tensors, err := tensor.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensor.Limits{})
+			tensors, err := tensorfile.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensorfile.Limits{})
 			if got := tensors["label"]; err != nil || !slices.Equal(got.Float64s(), c.want) || len(got.Shape) != 1 {
 				t.Errorf("labels %v %v (%v), want %v", got.Info(), got.Float64s(), err, c.want)
 			}

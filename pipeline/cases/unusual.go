@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Unusual counts the elements and cases of a tensor that are NaN or infinite. Cases are numbered
@@ -16,7 +17,7 @@ type Unusual struct {
 }
 
 // add looks at the rows of a tensor, which are the cases from number first on.
-func (u *Unusual) add(f *tensor.File, name string, first int) error {
+func (u *Unusual) add(f *tensorfile.File, name string, first int) error {
 	info, ok := f.Info(name)
 	if !ok || len(info.Shape) == 0 || info.DType.Class() == tensor.ClassInteger {
 		return nil
@@ -77,7 +78,7 @@ func (u *Unusual) String() string {
 
 // AddFile reads a tensor of a shard that begins with the case number first.
 func (u *Unusual) AddFile(path, name string, first int) error {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return TensorError(err)
 	}

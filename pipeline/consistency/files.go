@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // shard names a file of cases that are all from one shard.
@@ -98,7 +99,7 @@ func names(of []validators.TensorInfo) []string {
 
 // rowOf reads a row of tensors of a file.
 func rowOf(path string, names []string, row int) (map[string]tensor.Tensor, error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return nil, err
 	}
@@ -120,5 +121,5 @@ func write(path string, tensors map[string]tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(tensor.Write(f, tensors, nil), f.Close())
+	return errors.Join(tensorfile.Write(f, tensors, nil), f.Close())
 }

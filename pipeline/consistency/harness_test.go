@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // model computes y from x, both of the same shape [batch, seq]; run counts its calls within a
@@ -56,7 +57,7 @@ func (m model) runner(t *testing.T, processes *int) consistency.Runner {
 }
 
 func (m model) shard(t *testing.T, from, to string, run *int) error {
-	read, err := tensor.ReadFile(from, tensor.Limits{})
+	read, err := tensorfile.ReadFile(from, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func writeFile(t *testing.T, path string, tensors map[string]tensor.Tensor) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, tensors, nil); err != nil {
+	if err := tensorfile.Write(f, tensors, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -170,7 +171,7 @@ func (w *trying) spread(t *testing.T, name string, made func(cases int) (tensor.
 	t.Helper()
 	for _, s := range w.o.Shards {
 		path := filepath.Join(w.o.Dir, s.File)
-		read, err := tensor.ReadFile(path, tensor.Limits{})
+		read, err := tensorfile.ReadFile(path, tensorfile.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // An engine whose outputs must not differ fails by the smallest difference between two runs; beyond the limits of
@@ -198,7 +199,7 @@ func TestWhatIsRun(t *testing.T) {
 	run := engine.Run
 	engine.Run = func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
 		for _, in := range inputs {
-			read, err := tensor.ReadFile(in.Path, tensor.Limits{})
+			read, err := tensorfile.ReadFile(in.Path, tensorfile.Limits{})
 			if err != nil {
 				return "", err
 			}
@@ -265,7 +266,7 @@ func TestNaNInDifferentOutputs(t *testing.T) {
 	set, engine := w.ready(t, honest)
 	second := func(dir, file, spoilt string) {
 		path := filepath.Join(dir, file)
-		read, err := tensor.ReadFile(path, tensor.Limits{})
+		read, err := tensorfile.ReadFile(path, tensorfile.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // How many inner tensors are asked for at a time: so many, and so many bytes of them for each case, as far as
@@ -453,12 +454,12 @@ func (b *bisector) runEngine(ctx context.Context, model run.Loadable, names []st
 
 // addCase adds a case, one tensor at a time.
 func (b *bisector) addCase(number int, want, got string, names []string, sums map[string]*summed) (err error) {
-	reference, err := tensor.Open(want, tensor.Limits{})
+	reference, err := tensorfile.Open(want, tensorfile.Limits{})
 	if err != nil {
 		return cases.TensorError(err)
 	}
 	defer func() { err = errors.Join(err, reference.Close()) }()
-	engine, err := tensor.Open(got, tensor.Limits{})
+	engine, err := tensorfile.Open(got, tensorfile.Limits{})
 	if err != nil {
 		return cases.TensorError(err)
 	}
@@ -492,4 +493,4 @@ func (b *bisector) addCase(number int, want, got string, names []string, sums ma
 }
 
 // whole reads a tensor of a file that has one case.
-func whole(f *tensor.File, name string) (tensor.Tensor, error) { return f.Rows(name, 0, 1) }
+func whole(f *tensorfile.File, name string) (tensor.Tensor, error) { return f.Rows(name, 0, 1) }

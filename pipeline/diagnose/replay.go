@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // ReplayOptions say what Replay runs.
@@ -160,7 +161,7 @@ func (b *bisector) replay(ctx context.Context, found *Replayed) (err error) {
 }
 
 func allTensors(path string) (_ map[string]tensor.Tensor, err error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return nil, cases.TensorError(err)
 	}

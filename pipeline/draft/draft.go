@@ -22,19 +22,23 @@ import (
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/gguf"
+	"mlpromote.dev/mlpromote/validators/format/huggingface"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
+	"mlpromote.dev/mlpromote/validators/format/torch"
 )
 
 // Model is a model that a first spec is written for.
 type Model struct {
 	file  string // as a person named it
-	model *format.Model
+	model *onnx.Model
 	// iface has the inputs, and of a model that was imported the outputs too: of an ONNX file a
 	// build may find shapes that the file does not say.
 	iface  validators.Interface
-	source spec.Source        // without its path
-	assets []string           // files in the folder of the model that every engine needs
-	notes  []string           // what a person should know of the model
-	gguf   *format.GGUFHeader // nil for other formats
+	source spec.Source  // without its path
+	assets []string     // files in the folder of the model that every engine needs
+	notes  []string     // what a person should know of the model
+	gguf   *gguf.Header // nil for other formats
 }
 
 // TrustPickle is what a person trusts in place of types: the pickles of a file that init otherwise refuses.
@@ -74,12 +78,12 @@ func FormatOf(file string) (string, error) {
 		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s", file, kind.Describe()),
 			"name its folder: mlpromote init %s", filepath.Dir(file))
 	case format.PickleZip:
-		if format.IsTorchExport(f, info.Size()) {
+		if torch.IsExport(f, info.Size()) {
 			return spec.FormatTorchExport, registry.WithHint(registry.Errorf(registry.CodeUnsafe,
 				"%s: its bytes are a program of PyTorch, with pickles that can run code when it is loaded", file),
 				"%smlpromote init %s --trust %s", ifKnown, file, TrustPickle)
 		}
-		if format.IsTorchScript(f, info.Size()) {
+		if torch.IsScript(f, info.Size()) {
 			return "", byHand(registry.Errorf(registry.CodeUnsafe,
 				"%s: its bytes are TorchScript, which is code, and does not say what its inputs are", file),
 				ifKnown, "source: {path: FILE, format: torchscript, trust: {pickle: true}, "+
@@ -108,7 +112,7 @@ func draftFolder(folder string) (string, error) {
 	if _, err := root.Stat("saved_model.pb"); err == nil {
 		return spec.FormatSavedModel, nil
 	}
-	if format.IsHuggingFace(root) {
+	if huggingface.Is(root) {
 		return spec.FormatHuggingFace, nil
 	}
 	return "", registry.Errorf(registry.CodeInvalid, "%s: a folder without saved_model.pb, so no SavedModel, "+
@@ -128,7 +132,7 @@ func formatOf(kind format.Kind) string {
 
 // checkHeader wants a GGUF file whose header can be read.
 func checkHeader(file string, f io.ReaderAt, size int64) error {
-	if _, err := format.ReadGGUF(f, size); err != nil {
+	if _, err := gguf.Read(f, size); err != nil {
 		return registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 	}
 	return nil
@@ -165,7 +169,7 @@ func Open(file string) (Model, error) {
 				"a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch exports ONNX",
 			strings.Join(spec.Formats()[1:], "|"))
 	}
-	iface, err := run.InterfaceOf(&format.Model{Inputs: model.Inputs})
+	iface, err := run.InterfaceOf(&onnx.Model{Inputs: model.Inputs})
 	if err == nil {
 		err = checkOutputs(model)
 	}
@@ -177,12 +181,12 @@ func Open(file string) (Model, error) {
 
 // checkOutputs refuses a model with an output that no build can compare. Outputs without a shape may
 // get one.
-func checkOutputs(model *format.Model) error {
+func checkOutputs(model *onnx.Model) error {
 	for _, output := range model.Outputs {
 		if output.Shape == nil && !strings.Contains(output.DType, "(") {
-			output.Shape = []format.Dim{}
+			output.Shape = []onnx.Dim{}
 		}
-		if _, err := run.TensorInfos("output", []format.Value{output}); err != nil {
+		if _, err := run.TensorInfos("output", []onnx.Value{output}); err != nil {
 			return run.WayOut(model, err)
 		}
 	}
@@ -312,11 +316,11 @@ func (d Model) ImportCases(file, label, to string) (cases.Imported, error) {
 
 // draftedOutputs are the outputs whose shapes a model says. The kinds of others are guessed when a build has found their
 // shapes.
-func draftedOutputs(model *format.Model) []validators.TensorInfo {
+func draftedOutputs(model *onnx.Model) []validators.TensorInfo {
 	var outputs []validators.TensorInfo
 	for _, output := range model.Outputs {
-		open := slices.ContainsFunc(output.Shape, func(d format.Dim) bool { return !d.Known && d.Param == "" })
-		if infos, err := run.TensorInfos("output", []format.Value{output}); err == nil && !open {
+		open := slices.ContainsFunc(output.Shape, func(d onnx.Dim) bool { return !d.Known && d.Param == "" })
+		if infos, err := run.TensorInfos("output", []onnx.Value{output}); err == nil && !open {
 			outputs = append(outputs, infos...)
 		}
 	}
@@ -334,7 +338,7 @@ func draftedKinds(inputs, outputs []validators.TensorInfo, producers map[string]
 }
 
 // kindsGuessed are guesses for all outputs.
-func kindsGuessed(iface validators.Interface, model *format.Model) map[string]validators.Kind {
+func kindsGuessed(iface validators.Interface, model *onnx.Model) map[string]validators.Kind {
 	kinds := make(map[string]validators.Kind)
 	for name, guess := range iface.GuessKinds(model.Producers) {
 		kinds[name] = guess.Kind

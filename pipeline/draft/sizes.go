@@ -7,13 +7,13 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // proposedSizes adds to an interface the sizes that the graph can run of each open dimension whose
 // size is not known, and says why it is these.
-func proposedSizes(iface validators.Interface, uses map[string]format.Use) (_ validators.Interface, why string) {
-	proposed := make(map[string]format.Sizes)
+func proposedSizes(iface validators.Interface, uses map[string]onnx.Use) (_ validators.Interface, why string) {
+	proposed := make(map[string]onnx.Sizes)
 	var order []string
 	for _, input := range iface.Inputs {
 		for axis, d := range input.Shape {
@@ -50,7 +50,7 @@ func proposedSizes(iface validators.Interface, uses map[string]format.Use) (_ va
 }
 
 // bothSizes are the sizes that two inputs can have.
-func bothSizes(a, b format.Sizes) format.Sizes {
+func bothSizes(a, b onnx.Sizes) onnx.Sizes {
 	if b.Max < a.Max || b.Min > a.Min {
 		a.Why = b.Why
 	}
@@ -80,7 +80,7 @@ type Drafted struct {
 }
 
 // draftWarnings says of what a draft that generates cases says too little.
-func draftWarnings(iface validators.Interface, uses map[string]format.Use) []string {
+func draftWarnings(iface validators.Interface, uses map[string]onnx.Use) []string {
 	if text := ingest.NoiseWarning(iface, uses); text != "" {
 		return []string{fmt.Sprintf("%s, and name them with init --cases FILE or in cases:", text)}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Open dimensions get the sizes that the graph can run, and each reason is said once. What the interface says stays.
@@ -18,29 +18,29 @@ func TestProposedSizes(t *testing.T) {
 		}
 		return info
 	}
-	of := func(least, most int64, why string) format.Sizes {
-		return format.Sizes{Min: least, Opt: least, Max: most, Why: why}
+	of := func(least, most int64, why string) onnx.Sizes {
+		return onnx.Sizes{Min: least, Opt: least, Max: most, Why: why}
 	}
 	const convolved, embedded = "convolutions", "an embedding"
 	for name, c := range map[string]struct {
 		inputs []validators.TensorInfo
 		known  map[string]validators.DimRange
-		uses   map[string]format.Use
+		uses   map[string]onnx.Use
 		want   map[string]validators.DimRange
 		why    string
 	}{
 		"one reason for two dimensions": {[]validators.TensorInfo{input("image", "height", "width")}, nil,
-			map[string]format.Use{"image": {Sizes: map[int]format.Sizes{0: of(8, 64, convolved), 1: of(16, 64, convolved)}}},
+			map[string]onnx.Use{"image": {Sizes: map[int]onnx.Sizes{0: of(8, 64, convolved), 1: of(16, 64, convolved)}}},
 			map[string]validators.DimRange{"height": {Min: 8, Opt: 8, Max: 64}, "width": {Min: 16, Opt: 16, Max: 64}}, convolved},
 		"two reasons": {[]validators.TensorInfo{input("image", "height"), input("text", "length")}, nil,
-			map[string]format.Use{
-				"image": {Sizes: map[int]format.Sizes{0: of(8, 64, convolved)}}, "text": {Sizes: map[int]format.Sizes{0: of(1, 512, embedded)}}},
+			map[string]onnx.Use{
+				"image": {Sizes: map[int]onnx.Sizes{0: of(8, 64, convolved)}}, "text": {Sizes: map[int]onnx.Sizes{0: of(1, 512, embedded)}}},
 			map[string]validators.DimRange{"height": {Min: 8, Opt: 8, Max: 64}, "length": {Min: 1, Opt: 1, Max: 512}}, convolved + "; " + embedded},
 		"inputs that have no size in common": {[]validators.TensorInfo{input("a", "n"), input("b", "n")}, nil,
-			map[string]format.Use{"a": {Sizes: map[int]format.Sizes{0: of(8, 16, convolved)}}, "b": {Sizes: map[int]format.Sizes{0: of(32, 64, embedded)}}},
+			map[string]onnx.Use{"a": {Sizes: map[int]onnx.Sizes{0: of(8, 16, convolved)}}, "b": {Sizes: map[int]onnx.Sizes{0: of(32, 64, embedded)}}},
 			map[string]validators.DimRange{}, ""},
 		"what is known": {[]validators.TensorInfo{input("a", "n")}, map[string]validators.DimRange{"n": {Min: 1, Opt: 2, Max: 3}},
-			map[string]format.Use{"a": {Sizes: map[int]format.Sizes{0: of(8, 16, convolved)}}},
+			map[string]onnx.Use{"a": {Sizes: map[int]onnx.Sizes{0: of(8, 16, convolved)}}},
 			map[string]validators.DimRange{"n": {Min: 1, Opt: 2, Max: 3}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,13 +81,13 @@ func TestSizesOfCases(t *testing.T) {
 // allows fewer.
 func TestSizesOfTwoInputs(t *testing.T) {
 	t.Parallel()
-	a := format.Sizes{Min: 2, Opt: 16, Max: 64, Why: "a"}
-	for name, c := range map[string]struct{ b, want format.Sizes }{
-		"the same":                 {format.Sizes{Min: 2, Opt: 16, Max: 64, Why: "b"}, a},
-		"wider":                    {format.Sizes{Min: 1, Opt: 16, Max: 99, Why: "b"}, a},
-		"a smaller most":           {format.Sizes{Min: 2, Opt: 8, Max: 32, Why: "b"}, format.Sizes{Min: 2, Opt: 16, Max: 32, Why: "b"}},
-		"a larger least":           {format.Sizes{Min: 24, Opt: 24, Max: 64, Why: "b"}, format.Sizes{Min: 24, Opt: 24, Max: 64, Why: "b"}},
-		"less than its usual size": {format.Sizes{Min: 2, Opt: 4, Max: 8, Why: "b"}, format.Sizes{Min: 2, Opt: 8, Max: 8, Why: "b"}},
+	a := onnx.Sizes{Min: 2, Opt: 16, Max: 64, Why: "a"}
+	for name, c := range map[string]struct{ b, want onnx.Sizes }{
+		"the same":                 {onnx.Sizes{Min: 2, Opt: 16, Max: 64, Why: "b"}, a},
+		"wider":                    {onnx.Sizes{Min: 1, Opt: 16, Max: 99, Why: "b"}, a},
+		"a smaller most":           {onnx.Sizes{Min: 2, Opt: 8, Max: 32, Why: "b"}, onnx.Sizes{Min: 2, Opt: 16, Max: 32, Why: "b"}},
+		"a larger least":           {onnx.Sizes{Min: 24, Opt: 24, Max: 64, Why: "b"}, onnx.Sizes{Min: 24, Opt: 24, Max: 64, Why: "b"}},
+		"less than its usual size": {onnx.Sizes{Min: 2, Opt: 4, Max: 8, Why: "b"}, onnx.Sizes{Min: 2, Opt: 8, Max: 8, Why: "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // ConversionText says which answers a conversion changes; empty for none.
@@ -84,7 +85,7 @@ func (g Set) RangeOf(name string) (ValueRange, error) {
 // eachRow calls do with an output of each case.
 func (g Set) eachRow(name string, do func(tensor.Tensor)) error {
 	for i, file := range g.Files {
-		f, err := tensor.Open(file.Path, tensor.Limits{})
+		f, err := tensorfile.Open(file.Path, tensorfile.Limits{})
 		if err != nil {
 			return cases.TensorError(err)
 		}
@@ -103,7 +104,7 @@ func (g Set) eachRow(name string, do func(tensor.Tensor)) error {
 
 // readOutput reads an output of all cases of a shard.
 func readOutput(path, name string) (t tensor.Tensor, err error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return t, cases.TensorError(err)
 	}

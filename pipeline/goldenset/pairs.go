@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Compare compares the golden outputs of the cases that the evaluator ran, the first ones of the
@@ -46,7 +47,7 @@ type Pairs struct {
 
 // Names are those of the golden outputs.
 func (p Pairs) Names() ([]string, error) {
-	f, err := tensor.Open(p.Golden.Files[0].Path, tensor.Limits{})
+	f, err := tensorfile.Open(p.Golden.Files[0].Path, tensorfile.Limits{})
 	if err != nil {
 		return nil, cases.TensorError(err)
 	}
@@ -63,7 +64,7 @@ func (p Pairs) GoldenRow(name string, number int) (tensor.Tensor, error) {
 
 // ReadRow reads one row of a tensor in a file.
 func ReadRow(path, name string, row int64) (tensor.Tensor, error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return tensor.Tensor{}, cases.TensorError(err)
 	}

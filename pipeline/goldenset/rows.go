@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // SameRows reports whether all cases have the same values of an output.
@@ -22,7 +22,7 @@ func (g Set) SameRows(name string) (bool, error) {
 
 // sameRowsOf reports whether all cases of a file have the values of the first case, which it returns; nil is that of the file.
 func sameRowsOf(path, name string, count int, first []byte) (_ []byte, same bool, err error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return nil, false, err
 	}

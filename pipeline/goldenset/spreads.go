@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Unlike is how many times the spread of one column of scores may be that of another before they look like quantities.
@@ -42,7 +43,7 @@ type columns struct {
 
 // read adds the cases of a file.
 func (c *columns) read(path, name string, count int) (err error) {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package goldenset
 
 import (
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -28,7 +28,7 @@ var (
 const crossCheckFloor = 1e-6
 
 // ToleranceOf is that for a model; nil for one that is not read.
-func ToleranceOf(quantized bool, model *format.Model) Tolerance {
+func ToleranceOf(quantized bool, model *onnx.Model) Tolerance {
 	switch {
 	case quantized:
 		return Quantized

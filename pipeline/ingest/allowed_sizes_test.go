@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-func bound(n int64) *int64 { return &n }
+func limit(n int64) *int64 { return &n }
 
 // A dimension that a spec does not mention has the sizes that the source takes, and one that it mentions may have no others.
 func TestAllowedSizes(t *testing.T) {
@@ -23,15 +23,15 @@ func TestAllowedSizes(t *testing.T) {
 		problem  string
 	}{
 		"no bounds":         {[2]*int64{}, nil, validators.DimRange{Min: 1, Opt: 1, Max: 64}, ""},
-		"both":              {[2]*int64{bound(4), bound(12)}, nil, validators.DimRange{Min: 4, Opt: 4, Max: 12}, ""},
-		"larger than usual": {[2]*int64{bound(100), bound(512)}, nil, validators.DimRange{Min: 100, Opt: 100, Max: 512}, ""},
-		"a smallest":        {[2]*int64{bound(100), nil}, nil, validators.DimRange{Min: 100, Opt: 100, Max: 100}, ""},
-		"declared within":   {[2]*int64{bound(4), bound(12)}, spec.Shapes{"n": {Min: 4, Opt: 8, Max: 8}}, validators.DimRange{Min: 4, Opt: 8, Max: 8}, ""},
-		"too small": {[2]*int64{bound(4), nil}, spec.Shapes{"n": {Min: 1, Opt: 8, Max: 8}}, validators.DimRange{},
+		"both":              {[2]*int64{limit(4), limit(12)}, nil, validators.DimRange{Min: 4, Opt: 4, Max: 12}, ""},
+		"larger than usual": {[2]*int64{limit(100), limit(512)}, nil, validators.DimRange{Min: 100, Opt: 100, Max: 512}, ""},
+		"a smallest":        {[2]*int64{limit(100), nil}, nil, validators.DimRange{Min: 100, Opt: 100, Max: 100}, ""},
+		"declared within":   {[2]*int64{limit(4), limit(12)}, spec.Shapes{"n": {Min: 4, Opt: 8, Max: 8}}, validators.DimRange{Min: 4, Opt: 8, Max: 8}, ""},
+		"too small": {[2]*int64{limit(4), nil}, spec.Shapes{"n": {Min: 1, Opt: 8, Max: 8}}, validators.DimRange{},
 			"n is from 1 to 8, and m.pt2 takes sizes from 4"},
-		"too large": {[2]*int64{nil, bound(12)}, spec.Shapes{"n": {Min: 1, Opt: 16, Max: 32}}, validators.DimRange{},
+		"too large": {[2]*int64{nil, limit(12)}, spec.Shapes{"n": {Min: 1, Opt: 16, Max: 32}}, validators.DimRange{},
 			"n is from 1 to 32, and m.pt2 takes sizes up to 12"},
-		"elsewhere": {[2]*int64{bound(4), bound(12)}, spec.Shapes{"n": {Min: 16, Opt: 16, Max: 16}}, validators.DimRange{},
+		"elsewhere": {[2]*int64{limit(4), limit(12)}, spec.Shapes{"n": {Min: 16, Opt: 16, Max: 16}}, validators.DimRange{},
 			"takes sizes from 4 to 12"},
 	} {
 		t.Run(name, func(t *testing.T) {

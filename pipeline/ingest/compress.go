@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // compressor is the toolchain that does the steps of a variant; empty where there are none.
@@ -46,9 +46,9 @@ func compressOptions(v spec.Variant) []map[string]any {
 }
 
 // checkCompressible refuses steps for a model that has nothing they change.
-func checkCompressible(s *spec.Spec, v spec.Variant, file string, m *format.Model) error {
+func checkCompressible(s *spec.Spec, v spec.Variant, file string, m *onnx.Model) error {
 	if len(v.Compress) == 0 || slices.ContainsFunc([]string{"Conv", "ConvTranspose", "Gemm", "MatMul"},
-		func(op string) bool { return m.Ops[format.DefaultDomain+"."+op] > 0 }) {
+		func(op string) bool { return m.Ops[onnx.DefaultDomain+"."+op] > 0 }) {
 		return nil
 	}
 	return registry.Errorf(registry.CodeInvalid,

@@ -9,13 +9,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // generatedCases generates the cases of a spec: of what it declares, and else of what the graph does with
 // each input. It warns of what such cases do not show.
-func generatedCases(s *spec.Spec, m *format.Model, iface validators.Interface, scratch string) (cases.Set, error) {
+func generatedCases(s *spec.Spec, m *onnx.Model, iface validators.Interface, scratch string) (cases.Set, error) {
 	uses := m.Uses()
 	draws := make(map[string]cases.Draw, len(iface.Inputs))
 	for _, input := range iface.Inputs {
@@ -32,7 +32,7 @@ func generatedCases(s *spec.Spec, m *format.Model, iface validators.Interface, s
 }
 
 // draw says what the values of an input are drawn from.
-func draw(input validators.TensorInfo, use format.Use, declared spec.Draw) cases.Draw {
+func draw(input validators.TensorInfo, use onnx.Use, declared spec.Draw) cases.Draw {
 	d := cases.Draw{Rows: use.Rows, Values: declared.Values}
 	float := input.DType.Class() == tensor.ClassFloat
 	switch {
@@ -58,7 +58,7 @@ func draw(input validators.TensorInfo, use format.Use, declared spec.Draw) cases
 
 // NoiseWarning says which inputs are images or tokens, of which random ones are not like any in use,
 // and where sequences have a length of 1. It is empty where there are none.
-func NoiseWarning(iface validators.Interface, uses map[string]format.Use) string {
+func NoiseWarning(iface validators.Interface, uses map[string]onnx.Use) string {
 	var noise, short []string
 	for _, input := range iface.Inputs {
 		switch use := uses[input.Name]; {

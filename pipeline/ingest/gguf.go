@@ -11,10 +11,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/gguf"
 )
 
 // checkGGUF checks what a spec wants of a GGUF file.
-func checkGGUF(s *spec.Spec, header format.GGUFHeader) error {
+func checkGGUF(s *spec.Spec, header gguf.Header) error {
 	if err := checkContext(s, header); err != nil {
 		return err
 	}
@@ -23,7 +25,7 @@ func checkGGUF(s *spec.Spec, header format.GGUFHeader) error {
 
 // checkAsIs wants the variants of llama.cpp to be the file as it is, with the precision that llama.cpp computes with. Other
 // toolchains get the reference model, whose numbers are in full precision.
-func checkAsIs(s *spec.Spec, header format.GGUFHeader) error {
+func checkAsIs(s *spec.Spec, header gguf.Header) error {
 	precision, asIsBy := GgufPrecision(header), toolchains.AsIs(spec.FormatGGUF)
 	for _, v := range s.Variants {
 		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone && v.Model.Written == ""
@@ -56,7 +58,7 @@ func checkAsIs(s *spec.Spec, header format.GGUFHeader) error {
 const tokensDim = "sequence"
 
 // checkContext refuses longer sequences than the model was trained with, which llama.cpp does not take.
-func checkContext(s *spec.Spec, header format.GGUFHeader) error {
+func checkContext(s *spec.Spec, header gguf.Header) error {
 	if longest := s.Shapes.Dims()[tokensDim].Max; header.ContextLength > 0 && longest > int64(min(header.ContextLength, math.MaxInt64)) {
 		return registry.Errorf(registry.CodeInvalid, "%s: shapes: %s is up to %d tokens, and %s has %d tokens of context: want at most these",
 			s.File, tokensDim, longest, s.Source.Path.Written, header.ContextLength)
@@ -65,7 +67,7 @@ func checkContext(s *spec.Spec, header format.GGUFHeader) error {
 }
 
 // WithinContext is an interface without longer sequences than the model was trained with.
-func WithinContext(iface validators.Interface, header format.GGUFHeader) validators.Interface {
+func WithinContext(iface validators.Interface, header gguf.Header) validators.Interface {
 	r, ok := iface.Dims[tokensDim]
 	if !ok {
 		r = validators.DefaultDimRange()
@@ -84,7 +86,7 @@ func WithinContext(iface validators.Interface, header format.GGUFHeader) validat
 // GgufPrecision is what llama.cpp computes products in: activations have 8 bits where weights are quantized. Otherwise its cache of keys
 // and values is in fp16; weights in BF16 have activations rounded to bfloat16, which limits of fp16 allow for. The rounding of weights
 // does not count: the reference model has them as the file does.
-func GgufPrecision(header format.GGUFHeader) string {
+func GgufPrecision(header gguf.Header) string {
 	if header.Quantized() {
 		return validators.PrecisionInt8
 	}
@@ -95,15 +97,15 @@ func GgufPrecision(header format.GGUFHeader) string {
 const maxGGUFParameters = 1 << 29
 
 // checkGGUFFile lets a GGUF file pass of which a reference model can be made, and gives its header.
-func checkGGUFFile(f *os.File) (format.GGUFHeader, error) {
-	if err := format.CheckFile(f, format.GGUF, format.Limits{}); err != nil {
-		return format.GGUFHeader{}, err
+func checkGGUFFile(f *os.File) (gguf.Header, error) {
+	if err := format.CheckFile(f, format.GGUF, bound.Limits{}); err != nil {
+		return gguf.Header{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return format.GGUFHeader{}, err
+		return gguf.Header{}, err
 	}
-	header, err := format.ReadGGUF(f, info.Size())
+	header, err := gguf.Read(f, info.Size())
 	if err == nil && header.Parameters > maxGGUFParameters {
 		err = registry.Errorf(registry.CodeInvalid,
 			"%s: it has %d parameters, and its reference model, in fp32, can have at most %d: no engine of it could be compared with anything",

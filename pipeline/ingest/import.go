@@ -15,13 +15,15 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Model is the source as ONNX, which engines are made of.
 type Model struct {
 	Source source
 	files  []toolchain.Input // the model file first, then its external data
-	Model  *format.Model
+	Model  *onnx.Model
 
 	// Of a source that had to be imported:
 	Plan      *plan.Import
@@ -50,8 +52,8 @@ func ImportSource(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker)
 }
 
 // shaped reports whether the shapes of all outputs are known.
-func shaped(m *format.Model) bool {
-	return !slices.ContainsFunc(m.Outputs, func(v format.Value) bool { return v.Shape == nil })
+func shaped(m *onnx.Model) bool {
+	return !slices.ContainsFunc(m.Outputs, func(v onnx.Value) bool { return v.Shape == nil })
 }
 
 func runImport(ctx context.Context, env *run.Env, whole *spec.Spec, w run.Worker, m *Model) error {
@@ -140,12 +142,12 @@ func (m *Model) takeONNX() error {
 }
 
 // OutcomeModel is the model that an importer left, after the same check as a model of a user.
-func OutcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]toolchain.Input, *format.Model, error) {
+func OutcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]toolchain.Input, *onnx.Model, error) {
 	files, err := run.ModelOf(outcome)
 	if err != nil {
 		return nil, nil, err
 	}
-	model, err := format.OpenONNX(files[0].Path, format.Limits{})
+	model, err := format.OpenONNX(files[0].Path, bound.Limits{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Read reads what the spec names besides its source, through the check of untrusted
@@ -106,7 +106,7 @@ func (in *Inputs) checkSourceFor(s *spec.Spec, m Model) error {
 }
 
 // kindsOf gives the kinds of outputs: those that the spec says, and else guesses, with why.
-func kindsOf(s *spec.Spec, bare validators.Interface, model *format.Model) (kinds map[string]validators.Kind, guessed map[string]string) {
+func kindsOf(s *spec.Spec, bare validators.Interface, model *onnx.Model) (kinds map[string]validators.Kind, guessed map[string]string) {
 	kinds, guessed = s.Kinds(), make(map[string]string)
 	for name, guess := range bare.GuessKinds(model.Producers) {
 		if _, declared := kinds[name]; !declared {
@@ -273,7 +273,7 @@ func requested(s *spec.Spec, students map[string]*plan.Student) ([]plan.Requeste
 }
 
 // OpenModel reads an ONNX file that a person named, after the format check.
-func OpenModel(file string) (*format.Model, error) {
+func OpenModel(file string) (*onnx.Model, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "model: %w", err)

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/tempdir"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // InputsOfSpec returns the inputs of the model that a spec names, with the sizes of open dimensions that it says. A model that is not
@@ -31,7 +31,7 @@ func InputsOfSpec(ctx context.Context, env *run.Env, s *spec.Spec) (validators.I
 	if err != nil {
 		return validators.Interface{}, err
 	}
-	iface, err := run.InterfaceOf(&format.Model{Inputs: m.Model.Inputs})
+	iface, err := run.InterfaceOf(&onnx.Model{Inputs: m.Model.Inputs})
 	if err != nil {
 		return validators.Interface{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}

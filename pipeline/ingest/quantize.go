@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // quantizer is the toolchain that does what a spec asks for; empty where nothing is
@@ -69,7 +69,7 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 
 // checkQuantized wants variants to be what the source is: one that is quantized already
 // passes through and is quantized no second time, one that is not has to be.
-func checkQuantized(s *spec.Spec, m *format.Model) error {
+func checkQuantized(s *spec.Spec, m *onnx.Model) error {
 	found := m.Quantized()
 	for _, v := range s.Variants {
 		if v.Model.Written != "" {
@@ -102,7 +102,7 @@ func checkQuantized(s *spec.Spec, m *format.Model) error {
 }
 
 // quantizedSource says of the source that it is quantized, if it is, and its precision.
-func quantizedSource(s *spec.Spec, m *format.Model) (said, precision string) {
+func quantizedSource(s *spec.Spec, m *onnx.Model) (said, precision string) {
 	if q := m.Quantized(); q.Nodes > 0 {
 		for _, v := range s.Variants {
 			if v.Model.Written == "" {
@@ -115,12 +115,12 @@ func quantizedSource(s *spec.Spec, m *format.Model) (said, precision string) {
 }
 
 // asItIs is the variant of a source that is quantized, as a spec says it.
-func asItIs(q format.Quantized) string {
+func asItIs(q onnx.Quantized) string {
 	return "variants: [{name: " + PrecisionOf(q) + ", quantize: {method: none}}]"
 }
 
 // PrecisionOf is that of a model whose weights were made smaller.
-func PrecisionOf(q format.Quantized) string {
+func PrecisionOf(q onnx.Quantized) string {
 	if q.Bits == 8 {
 		return validators.PrecisionInt8
 	}

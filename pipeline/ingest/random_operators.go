@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // randomOperators are what ONNX leaves to chance, beside Dropout in training, sorted. The driver of onnxruntime has the same list, in
@@ -13,7 +13,7 @@ import (
 var randomOperators = []string{"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
 // randomNotes warns of a model that draws numbers: each run gives something else, of which a verdict shows little.
-func randomNotes(what string, model *format.Model) []string {
+func randomNotes(what string, model *onnx.Model) []string {
 	var found []string
 	for op, n := range model.Ops {
 		name := op[strings.LastIndex(op, ".")+1:]

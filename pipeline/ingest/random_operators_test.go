@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // The driver that asks which operators can be computed again has the same list of those that leave something to chance.
@@ -33,11 +33,11 @@ func TestRandomOperatorsOfTheDriver(t *testing.T) {
 // Nodes that draw numbers are named with how many there are.
 func TestRandomNotes(t *testing.T) {
 	t.Parallel()
-	quiet := &format.Model{Ops: map[string]int{"ai.onnx.Conv": 3, "ai.onnx.Dropout": 1, "com.example.RandomForest": 1}}
+	quiet := &onnx.Model{Ops: map[string]int{"ai.onnx.Conv": 3, "ai.onnx.Dropout": 1, "com.example.RandomForest": 1}}
 	if got := randomNotes("the model", quiet); got != nil {
 		t.Errorf("%q of a model without any", got)
 	}
-	drawing := &format.Model{Ops: map[string]int{"ai.onnx.RandomUniform": 2, "ai.onnx.Bernoulli": 1, "ai.onnx.Conv": 3}}
+	drawing := &onnx.Model{Ops: map[string]int{"ai.onnx.RandomUniform": 2, "ai.onnx.Bernoulli": 1, "ai.onnx.Conv": 3}}
 	if got := strings.Join(randomNotes("student.onnx", drawing), ""); !strings.HasPrefix(got, "student.onnx draws numbers (1 Bernoulli, 2 RandomUniform), so that") {
 		t.Errorf("%q", got)
 	}

@@ -9,7 +9,8 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // CheckScales checks the scales and zero points of a model that came quantized. files are the model file, and then its external
@@ -33,7 +34,7 @@ func CheckScales(files []toolchain.Input) (err error) {
 	if err != nil {
 		return err
 	}
-	return format.CheckScales(model, size, format.Limits{}, func(location string) (io.ReaderAt, int64, error) {
+	return onnx.CheckScales(model, size, bound.Limits{}, func(location string) (io.ReaderAt, int64, error) {
 		i := slices.IndexFunc(files, func(in toolchain.Input) bool { return in.Name == path.Clean(location) })
 		if i < 1 {
 			return nil, 0, registry.Errorf(registry.CodeInvalid, "external data %q is missing; put the file beside the model", location)

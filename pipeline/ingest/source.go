@@ -10,13 +10,19 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/gguf"
+	"mlpromote.dev/mlpromote/validators/format/huggingface"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
+	"mlpromote.dev/mlpromote/validators/format/savedmodel"
+	"mlpromote.dev/mlpromote/validators/format/torch"
 )
 
 // TokenizerOf are the files of a folder of transformers that turn text, images or sound into tensors.
 func TokenizerOf(files []toolchain.Input) []string {
 	var names []string
 	for _, in := range files {
-		if name := path.Base(in.Name); format.IsTokenizer(name) {
+		if name := path.Base(in.Name); huggingface.IsTokenizer(name) {
 			names = append(names, name)
 		}
 	}
@@ -37,8 +43,8 @@ type source struct {
 	Files []toolchain.Input // the file that the spec names first, then what belongs to it
 	// operators are libraries that the model needs, as files of an engine are called.
 	Operators []toolchain.Input
-	Model     *format.Model     // nil where the format is not ONNX
-	Gguf      format.GGUFHeader // zero where the format is not GGUF
+	Model     *onnx.Model // nil where the format is not ONNX
+	Gguf      gguf.Header // zero where the format is not GGUF
 }
 
 // openSource reads the source of a spec after the format check. Errors: those of checkSource.
@@ -48,7 +54,7 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 		return source{Files: inputs}, err
 	}
 	if s.Format == spec.FormatGGUF {
-		var header format.GGUFHeader
+		var header gguf.Header
 		in, err := files.input(s.Path.Written, toolchain.RoleModel, foreignName(s), func(f *os.File) (err error) {
 			header, err = checkGGUFFile(f)
 			return err
@@ -60,7 +66,7 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 			foreignName(s), func(f *os.File) error { return checkForeign(s, f) })
 		return source{Files: []toolchain.Input{in}}, err
 	}
-	var model *format.Model
+	var model *onnx.Model
 	first, err := files.input(s.Path.Written, toolchain.RoleModel, run.ModelFile, func(f *os.File) (err error) {
 		model, err = files.readModel(s, f)
 		return err
@@ -90,7 +96,7 @@ func operatorInputs(files specFiles, paths []spec.Path) ([]toolchain.Input, erro
 	for _, p := range paths {
 		in, err := files.input(p.Written, toolchain.RoleOperators,
 			path.Join(operatorsDir, path.Base(p.Written)), func(f *os.File) error {
-				return format.CheckFile(f, format.NativeObject, format.Limits{})
+				return format.CheckFile(f, format.NativeObject, bound.Limits{})
 			})
 		if err != nil {
 			return nil, inside("source.operators", err)
@@ -129,14 +135,14 @@ func checkForeign(s spec.Source, f *os.File) error {
 		_, err := checkGGUFFile(f)
 		return err
 	case spec.FormatKeras:
-		return format.CheckKeras(f, format.Limits{})
+		return format.CheckKeras(f, bound.Limits{})
 	case spec.FormatTorchExport, spec.FormatTorchScript:
 		return checkTorch(s, f)
 	case spec.FormatPickle:
 		return checkPickle(s, f)
 	}
 	if kind, ok := SourceKinds[s.Format]; ok {
-		return format.CheckFile(f, kind, format.Limits{})
+		return format.CheckFile(f, kind, bound.Limits{})
 	}
 	return registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
 }
@@ -152,9 +158,9 @@ func checkFolder(files specFiles, s spec.Source) ([]string, error) {
 	}
 	defer root.Close()
 	if s.Format == spec.FormatHuggingFace {
-		return format.CheckHuggingFaceIn(root, format.Limits{})
+		return huggingface.Check(root, bound.Limits{})
 	}
-	return format.CheckSavedModelIn(root, format.Limits{})
+	return savedmodel.CheckIn(root, bound.Limits{})
 }
 
 // folderInputs are the files of a model in a folder, below the folder that the importer sees it as.
@@ -200,9 +206,9 @@ func checkTorch(s spec.Source, f *os.File) error {
 	if err != nil {
 		return err
 	}
-	is, wanted := format.IsTorchExport, "a program that torch.export saved"
+	is, wanted := torch.IsExport, "a program that torch.export saved"
 	if s.Format == spec.FormatTorchScript {
-		is, wanted = format.IsTorchScript, "a module that torch.jit.save wrote"
+		is, wanted = torch.IsScript, "a module that torch.jit.save wrote"
 	}
 	if !is(f, info.Size()) {
 		kind := format.Sniff(f, info.Size())
@@ -224,7 +230,7 @@ const ExportTorch = "weights alone are no network: where the model is at hand, "
 
 // readModel reads the source of a spec, open as f, after the format check. External data lies in
 // the folder of the path that the spec names, whatever links that leads through.
-func (n specFiles) readModel(s spec.Source, f *os.File) (*format.Model, error) {
+func (n specFiles) readModel(s spec.Source, f *os.File) (*onnx.Model, error) {
 	folder, err := n.OpenRoot(path.Dir(s.Path.Written))
 	if err != nil {
 		return nil, err
@@ -236,13 +242,13 @@ func (n specFiles) readModel(s spec.Source, f *os.File) (*format.Model, error) {
 // readModel reads an ONNX file after the format check. Operators that ONNX Runtime does not have
 // are allowed where libraries come with the model: the run of the reference finds out
 // whether they have them.
-func readModel(f *os.File, folder *os.Root, operators bool) (*format.Model, error) {
+func readModel(f *os.File, folder *os.Root, operators bool) (*onnx.Model, error) {
 	file := f.Name()
-	model, err := format.ReadONNXFile(f, format.Limits{})
+	model, err := format.ReadONNXFile(f, bound.Limits{})
 	if err != nil {
 		return nil, err
 	}
-	if err := format.CheckExternalDataIn(folder, model); err != nil {
+	if err := onnx.CheckExternalDataIn(folder, model); err != nil {
 		return nil, inside(file, err)
 	}
 	if domains := model.CustomDomains(); len(domains) > 0 && !operators {

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // readStudents reads the models that variants name in place of the source, by the name of the variant. They pass the same check of
@@ -81,7 +81,7 @@ func readStudent(files specFiles, s *spec.Spec, v spec.Variant, of studentOf) (*
 }
 
 // checkStudentQuantized wants what the spec says of a student to be what it is: quantized already, and left so, or neither.
-func checkStudentQuantized(v spec.Variant, found format.Quantized, refuse func(string, ...any) error) error {
+func checkStudentQuantized(v spec.Variant, found onnx.Quantized, refuse func(string, ...any) error) error {
 	asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone
 	switch {
 	case found.Nodes == 0 && asIs:

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 func size(n int64) validators.Dim { return validators.Dim{Size: n} }
@@ -67,14 +67,14 @@ func TestOtherInterface(t *testing.T) {
 // What a spec says of the precision of a student is what the student is.
 func TestCheckStudentQuantized(t *testing.T) {
 	t.Parallel()
-	of := func(bits int) format.Quantized { return format.Quantized{Form: format.FormQDQ, Nodes: 3, Bits: bits} }
-	full, eight, four, packed := format.Quantized{}, of(8), of(4), of(0)
+	of := func(bits int) onnx.Quantized { return onnx.Quantized{Form: onnx.FormQDQ, Nodes: 3, Bits: bits} }
+	full, eight, four, packed := onnx.Quantized{}, of(8), of(4), of(0)
 	none, static := &spec.Quantize{Method: spec.MethodNone}, &spec.Quantize{Method: "static"}
 	prune := []spec.Compress{{Method: spec.MethodPrune, Pattern: spec.PatternTwoOfFour}}
 	compressed := artifact.CompressedPrecision
 	for name, c := range map[string]struct {
 		v     spec.Variant
-		found format.Quantized
+		found onnx.Quantized
 		why   string
 	}{
 		"in full precision":                    {spec.Variant{}, full, ""},

@@ -6,12 +6,12 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // warnUnlikely adds warnings about recorded inputs that are like none in use: images of noise, and
 // sequences of one element. what is cases or calibration.
-func warnUnlikely(what string, set *cases.Set, iface validators.Interface, uses map[string]format.Use) error {
+func warnUnlikely(what string, set *cases.Set, iface validators.Interface, uses map[string]onnx.Use) error {
 	if set.Record.Origin == artifact.OriginGenerated {
 		return nil // which is said already
 	}

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Recorded inputs that are like none in use are a warning, and images that have shapes in them and
@@ -24,17 +24,17 @@ func TestWarnUnlikely(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		iface  validators.Interface
-		use    format.Use
+		use    onnx.Use
 		draw   cases.Draw
 		origin string
 		want   string // empty for none
 	}{
-		"noise for an image":       {images, format.Use{Image: true}, cases.Draw{}, artifact.OriginRecorded, `calibration: input "x": neighbouring pixels have nothing in common`},
-		"an image of one colour":   {images, format.Use{Image: true}, cases.Draw{Values: []float64{0.5}}, artifact.OriginRecorded, ""},
-		"noise for other numbers":  {images, format.Use{}, cases.Draw{}, artifact.OriginRecorded, ""},
-		"generated, which is said": {images, format.Use{Image: true}, cases.Draw{}, artifact.OriginGenerated, ""},
-		"sequences of one":         {tokens(1), format.Use{Rows: 9}, cases.Draw{}, artifact.OriginRecorded, `calibration: input "x": all sequences have one element`},
-		"sequences of two":         {tokens(2), format.Use{Rows: 9}, cases.Draw{}, artifact.OriginRecorded, ""},
+		"noise for an image":       {images, onnx.Use{Image: true}, cases.Draw{}, artifact.OriginRecorded, `calibration: input "x": neighbouring pixels have nothing in common`},
+		"an image of one colour":   {images, onnx.Use{Image: true}, cases.Draw{Values: []float64{0.5}}, artifact.OriginRecorded, ""},
+		"noise for other numbers":  {images, onnx.Use{}, cases.Draw{}, artifact.OriginRecorded, ""},
+		"generated, which is said": {images, onnx.Use{Image: true}, cases.Draw{}, artifact.OriginGenerated, ""},
+		"sequences of one":         {tokens(1), onnx.Use{Rows: 9}, cases.Draw{}, artifact.OriginRecorded, `calibration: input "x": all sequences have one element`},
+		"sequences of two":         {tokens(2), onnx.Use{Rows: 9}, cases.Draw{}, artifact.OriginRecorded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestWarnUnlikely(t *testing.T) {
 				t.Fatal(err)
 			}
 			set.Record.Origin = c.origin
-			if err := warnUnlikely("calibration", &set, c.iface, map[string]format.Use{"x": c.use}); err != nil {
+			if err := warnUnlikely("calibration", &set, c.iface, map[string]onnx.Use{"x": c.use}); err != nil {
 				t.Fatal(err)
 			}
 			got := strings.Join(set.Warnings, "\n")

@@ -2,14 +2,14 @@ package plan
 
 import (
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Compressed reports whether the engine computes another function than the reference model.
 func (r Requested) Compressed() bool { return len(r.Compress) > 0 || r.Student != nil }
 
 // needs are those of the model that the engine is made from.
-func (r Requested) needs(in Inputs) format.Need {
+func (r Requested) needs(in Inputs) onnx.Need {
 	if r.Student != nil {
 		return r.Student.Needs
 	}

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // ONNXRuntime is the toolchain that runs the reference model and quantizes it.
@@ -83,7 +83,7 @@ type Inputs struct {
 	Import      *Import           // nil for a source that is the model
 	Quantized   string            // how the source is quantized already; empty for not at all
 	Precision   string            // of the source; empty for fp32
-	Needs       format.Need       // of the model
+	Needs       onnx.Need         // of the model
 	Interface   validators.Interface
 	Guessed     map[string]string // reason for the kind of an output, if the spec does not set it
 	Cases       cases.Set
@@ -167,6 +167,6 @@ type Import struct {
 type Student struct {
 	Written string            // path in the spec
 	Files   []toolchain.Input // the model file first, then its external data
-	Needs   format.Need
+	Needs   onnx.Need
 	Said    string // how it is quantized: "QDQ, 12 nodes"; empty for not at all
 }

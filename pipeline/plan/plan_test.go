@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 func file(name string) toolchain.Input {
@@ -75,10 +75,10 @@ func TestNewRefuses(t *testing.T) {
 		"the first parts of its version": {func(a *asked) { a.request.ToolVersion = "1.22" }, ""},
 		"another version":                {func(a *asked) { a.request.ToolVersion = "1.22.4" }, "asks for onnxruntime 1.22.4, and this program has 1.22.3"},
 		"half a part of its version":     {func(a *asked) { a.request.ToolVersion = "1.2" }, "asks for onnxruntime 1.2, and"},
-		"a model that it just reads":     {func(a *asked) { a.in.Needs = format.Need{Version: "1.22.3", Because: "operator set 22"} }, ""},
-		"a model for a later one": {func(a *asked) { a.in.Needs = format.Need{Version: "1.23", Because: "operator set 23"} },
+		"a model that it just reads":     {func(a *asked) { a.in.Needs = onnx.Need{Version: "1.22.3", Because: "operator set 22"} }, ""},
+		"a model for a later one": {func(a *asked) { a.in.Needs = onnx.Need{Version: "1.23", Because: "operator set 23"} },
 			"the model has operator set 23, which ONNX Runtime reads from 1.23 on"},
-		"such a model elsewhere":           {func(a *asked) { a.in.Needs = format.Need{Version: "1.23"}; a.request.Toolchain = "other" }, ""},
+		"such a model elsewhere":           {func(a *asked) { a.in.Needs = onnx.Need{Version: "1.23"}; a.request.Toolchain = "other" }, ""},
 		"a form that there is":             {func(a *asked) { a.request.Toolchain, a.request.Form = "other", "blob" }, ""},
 		"a form that there is not":         {func(a *asked) { a.request.Form = "blob" }, `target linux: form "blob": onnxruntime has only one kind`},
 		"a target that is not supported":   {func(a *asked) { a.ort.Profile.CompileOptions = refuse }, "not on this target"},

@@ -9,12 +9,13 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // ReadGraph reads an ONNX file by its name.
-func ReadGraph(file string) (*format.Model, error) {
+func ReadGraph(file string) (*onnx.Model, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -24,7 +25,7 @@ func ReadGraph(file string) (*format.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return format.ReadONNX(f, info.Size(), format.Limits{})
+	return onnx.Read(f, info.Size(), bound.Limits{})
 }
 
 // CheckInterface checks that an interface is that of the reference model, since a builder wrote it: an output that it leaves out would
@@ -68,7 +69,7 @@ func mayBe(says, has validators.Dim) bool {
 
 // InterfaceOf is what the graph offers. Dimensions without a size and a name are named
 // after their place.
-func InterfaceOf(m *format.Model) (validators.Interface, error) {
+func InterfaceOf(m *onnx.Model) (validators.Interface, error) {
 	iface := validators.Interface{V: validators.InterfaceVersion}
 	var err error
 	if iface.Inputs, err = TensorInfos("input", m.Inputs); err != nil {
@@ -80,7 +81,7 @@ func InterfaceOf(m *format.Model) (validators.Interface, error) {
 
 // TensorInfos returns the inputs or outputs of a model; what is "input" or "output". Errors: a type or shape that no
 // engine is given.
-func TensorInfos(what string, values []format.Value) ([]validators.TensorInfo, error) {
+func TensorInfos(what string, values []onnx.Value) ([]validators.TensorInfo, error) {
 	var infos []validators.TensorInfo
 	for _, v := range values {
 		dtype, err := tensor.ParseDType(v.DType)
@@ -104,7 +105,7 @@ func TensorInfos(what string, values []format.Value) ([]validators.TensorInfo, e
 	return infos, nil
 }
 
-func dimOf(d format.Dim, name string, axis int) validators.Dim {
+func dimOf(d onnx.Dim, name string, axis int) validators.Dim {
 	switch {
 	case d.Known:
 		return validators.Dim{Size: d.Value}
@@ -117,7 +118,7 @@ func dimOf(d format.Dim, name string, axis int) validators.Dim {
 
 // WayOut adds to an error about inputs or outputs that cannot be compared, how to get a model
 // without them. It names the nodes that make them.
-func WayOut(m *format.Model, err error) error {
+func WayOut(m *onnx.Model, err error) error {
 	var of *valueError
 	if !errors.As(err, &of) {
 		return err
@@ -133,7 +134,7 @@ func WayOut(m *format.Model, err error) error {
 }
 
 // dictionaryHint says how to do without a sequence, map or optional value.
-func dictionaryHint(m *format.Model, v format.Value) string {
+func dictionaryHint(m *onnx.Model, v onnx.Value) string {
 	made := madeBy(m, v)
 	switch op := m.Producers[v.Name]; {
 	case op == "ZipMap":
@@ -148,7 +149,7 @@ func dictionaryHint(m *format.Model, v format.Value) string {
 }
 
 // madeBy says which node makes an output: `the node "n" (ZipMap) makes it: `.
-func madeBy(m *format.Model, v format.Value) string {
+func madeBy(m *onnx.Model, v onnx.Value) string {
 	op, ok := m.Producers[v.Name]
 	if !ok {
 		return ""
@@ -160,13 +161,13 @@ func madeBy(m *format.Model, v format.Value) string {
 }
 
 // dropOutput is a line of Python that removes an output of a graph m.
-func dropOutput(v format.Value) string {
+func dropOutput(v onnx.Value) string {
 	return fmt.Sprintf(`m = onnx.load("MODEL.onnx"); m.graph.output.remove(next(o for o in m.graph.output if o.name == %q)); onnx.save(m, "MODEL.onnx")`, v.Name)
 }
 
 // valueError is the error of an input or output that cannot be compared.
 type valueError struct {
-	value format.Value
+	value onnx.Value
 	err   error
 }
 

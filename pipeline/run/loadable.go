@@ -11,10 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // Graph reads the ONNX file of a model that is one.
-func (l Loadable) Graph() (*format.Model, error) {
+func (l Loadable) Graph() (*onnx.Model, error) {
 	for _, in := range l.Inputs {
 		if in.Name == l.Entry {
 			return ReadGraph(in.Path)
@@ -109,7 +112,7 @@ func LoadableOutput(profile toolchain.Profile, id string, files []toolchain.Outp
 func CheckFormat(file, name string, profile toolchain.Profile) error {
 	reading := profile.Reading
 	if name == profile.Entry && reading.Kind != format.Unknown {
-		return format.Check(file, reading.Kind, format.Limits{})
+		return format.Check(file, reading.Kind, bound.Limits{})
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -119,7 +122,7 @@ func CheckFormat(file, name string, profile toolchain.Profile) error {
 	if err := (format.Gate{NativeCode: profile.NativeCode, Beside: onDisk}).CheckFile(f); err != nil || name != profile.Entry || !reading.Unpacked {
 		return err
 	}
-	_, err = format.OpenTie(file, reading.Tie) // the loader unpacks it by the names of its entries
+	_, err = tie.Open(file, reading.Tie) // the loader unpacks it by the names of its entries
 	return err
 }
 

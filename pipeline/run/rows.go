@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // CaseRange is the cases [first, end) of a shard.
@@ -61,7 +62,7 @@ type RowsOf struct {
 // time, so that nothing large is in memory. Tensors with another number of rows are left
 // out: they are about no cases. Errors: CodeInvalid for rows that differ in shape.
 func WriteRows(path string, parts []RowsOf) (err error) {
-	var files []*tensor.File
+	var files []*tensorfile.File
 	defer func() {
 		for _, f := range files {
 			err = errors.Join(err, f.Close())
@@ -69,7 +70,7 @@ func WriteRows(path string, parts []RowsOf) (err error) {
 	}()
 	var total int64
 	for i := range parts {
-		f, err := tensor.Open(parts[i].Path, tensor.Limits{})
+		f, err := tensorfile.Open(parts[i].Path, tensorfile.Limits{})
 		if err != nil {
 			return cases.TensorError(err)
 		}
@@ -85,7 +86,7 @@ func WriteRows(path string, parts []RowsOf) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	w, err := tensor.NewShardWriter(out, infos, nil)
+	w, err := tensorfile.NewShardWriter(out, infos, nil)
 	if err != nil {
 		return cases.TensorError(fmt.Errorf("%s: %w", path, err))
 	}
@@ -97,7 +98,7 @@ func WriteRows(path string, parts []RowsOf) (err error) {
 	return w.Close()
 }
 
-func appendRows(w *tensor.ShardWriter, f *tensor.File, infos map[string]tensor.Info, part RowsOf) error {
+func appendRows(w *tensorfile.ShardWriter, f *tensorfile.File, infos map[string]tensor.Info, part RowsOf) error {
 	for name := range infos {
 		for row := part.First; row < part.End; row++ {
 			t, err := f.Rows(name, row, row+1)
@@ -113,7 +114,7 @@ func appendRows(w *tensor.ShardWriter, f *tensor.File, infos map[string]tensor.I
 }
 
 // stackedInfos describes the tensors of a file that have count rows, with rows of them.
-func stackedInfos(f *tensor.File, count, rows int64) map[string]tensor.Info {
+func stackedInfos(f *tensorfile.File, count, rows int64) map[string]tensor.Info {
 	infos := make(map[string]tensor.Info)
 	for _, name := range f.Names() {
 		info, _ := f.Info(name)

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Picked cases are from all shards, at equal distances.
@@ -67,7 +68,7 @@ func TestWriteSomeRows(t *testing.T) {
 	if err := of.Write(from, to); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tensor.ReadFile(filepath.Join(to, "a"), tensor.Limits{})
+	got, err := tensorfile.ReadFile(filepath.Join(to, "a"), tensorfile.Limits{})
 	if err != nil || !reflect.DeepEqual(got["x"].Float64s(), []float64{0, 2, 3, 5}) {
 		t.Errorf("wrote %v (%v), want rows 0, 2, 3 and 5", got["x"], err)
 	}

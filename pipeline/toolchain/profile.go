@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // Profile has the fixed properties of the engines of a toolchain.
@@ -93,7 +94,7 @@ type Reading struct {
 	// profile says that.
 	Kind format.Kind
 	// Tie reads what an engine requires from its bytes. It is nil if they say nothing.
-	Tie format.TieReader
+	Tie tie.Reader
 	// Unpacked is true if the runtime unpacks the entry by the names in it. Tie must then find them safe before it is loaded.
 	Unpacked bool
 }

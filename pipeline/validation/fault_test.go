@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // fault is put around a driver: it quantizes and compiles another model in place of the source, or
@@ -74,7 +75,7 @@ func (d faulty) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 
 // changeFile changes a file of outputs.
 func (d faulty) changeFile(path string) error {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (d faulty) changeFile(path string) error {
 		return err
 	}
 	defer to.Close()
-	return tensor.Write(to, outputs, nil)
+	return tensorfile.Write(to, outputs, nil)
 }
 
 // stale gives each case what the case before it gave.

@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // fetcher fetches the parts of a release into folders of their own.
@@ -162,7 +162,7 @@ func checkSets(got Fetched) error {
 
 // checkGoldenShard checks that a file has every output of the model, for so many cases.
 func checkGoldenShard(path string, count int, iface validators.Interface) error {
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Engines are compared with golden outputs, which a builder made. So a verifier runs the reference model itself on random
@@ -125,7 +125,7 @@ func drawGolden(v Session, one time.Duration) ([]int, error) {
 // goldenSum is a checksum of the golden outputs of a case.
 func goldenSum(v Session, number int) (sum [sha256.Size]byte, err error) {
 	shard := v.Golden.Set.Shards[goldenset.ShardOf(v.Golden.Set.Shards, number)]
-	f, err := tensor.Open(filepath.Join(v.Golden.Dir, filepath.FromSlash(shard.File)), tensor.Limits{})
+	f, err := tensorfile.Open(filepath.Join(v.Golden.Dir, filepath.FromSlash(shard.File)), tensorfile.Limits{})
 	if err != nil {
 		return sum, err
 	}
@@ -174,7 +174,7 @@ var heavyOperators = []string{"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum
 
 // referenceTolerance is that for a reference model. Few quantize nodes in a model that computes in floats are no reason for
 // the tolerance of one that computes in 8 bits: a builder could add one.
-func referenceTolerance(model *format.Model) goldenset.Tolerance {
+func referenceTolerance(model *onnx.Model) goldenset.Tolerance {
 	quantized, floats := model.Quantized().Nodes, 0
 	for op, n := range model.Ops {
 		if slices.Contains(heavyOperators, op[strings.LastIndexByte(op, '.')+1:]) {

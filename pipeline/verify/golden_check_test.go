@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -77,7 +77,7 @@ func TestReferenceTolerance(t *testing.T) {
 		"integers":            {map[string]int{"ai.onnx.QLinearConv": 4, "ai.onnx.Gemm": 1}, goldenset.Quantized},
 		"nothing but rounded": {map[string]int{"ai.onnx.QuantizeLinear": 1}, goldenset.Quantized},
 	} {
-		if got := referenceTolerance(&format.Model{Ops: c.ops}); got != c.want {
+		if got := referenceTolerance(&onnx.Model{Ops: c.ops}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

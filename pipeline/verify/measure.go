@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/performance"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // How latency is measured: single cases, all engines taking turns, each loaded as a node loads it.
@@ -221,7 +222,7 @@ func currents(v Session) []run.Candidate {
 // TimingCases cuts the first cases off the first shard.
 func TimingCases(v Session) ([]toolchain.Input, int, error) {
 	first := v.Cases.Set.Shards[0]
-	f, err := tensor.Open(filepath.Join(v.Cases.Dir, first.File), tensor.Limits{})
+	f, err := tensorfile.Open(filepath.Join(v.Cases.Dir, first.File), tensorfile.Limits{})
 	if err != nil {
 		return nil, 0, cases.TensorError(err)
 	}

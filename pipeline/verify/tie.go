@@ -5,7 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // reasonRuntime is the code of reasons about runtimes that an engine's target lets in.
@@ -19,11 +19,11 @@ func judgeTied(c run.Candidate) ([]evidence.Reason, error) {
 		if in.Name != c.Model.Entry || !profile.ONNXRuntime && c.Engine.Target.Accelerator == nil {
 			continue
 		}
-		tie, err := format.OpenTie(in.Path, profile.Reading.Tie)
+		required, err := tie.Open(in.Path, profile.Reading.Tie)
 		if err != nil {
 			return nil, err
 		}
-		if why := cmp.Or(run.TooOld(c.Engine.Target, profile, tie), run.NeedsDriver(c.Engine.Target, tie)); why != "" {
+		if why := cmp.Or(run.TooOld(c.Engine.Target, profile, required), run.NeedsDriver(c.Engine.Target, required)); why != "" {
 			return []evidence.Reason{{Code: reasonRuntime, Message: why}}, nil
 		}
 	}

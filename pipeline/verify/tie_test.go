@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // Verification finds out for itself what the graph of an engine asks for.
@@ -17,8 +17,8 @@ func TestJudgeTied(t *testing.T) {
 	made := func(oldest, file string) run.Candidate {
 		return run.Candidate{
 			Engine: artifact.Engine{Target: artifact.Target{Name: "x", Runtimes: map[string]artifact.Constraint{"onnxruntime": {Min: oldest}}}},
-			Tool:   run.Tool{Toolchain: run.Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true, Reading: toolchain.Reading{Tie: format.GraphTie}}}},
-			Model:  run.Loadable{Entry: "e/model.onnx", Inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../../validators/format/testdata/" + file}}},
+			Tool:   run.Tool{Toolchain: run.Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true, Reading: toolchain.Reading{Tie: tie.Graph}}}},
+			Model:  run.Loadable{Entry: "e/model.onnx", Inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../../validators/format/onnx/testdata/" + file}}},
 		}
 	}
 	if reasons, err := judgeTied(made("1.12", "linear.onnx")); err != nil || len(reasons) > 0 {

@@ -6,13 +6,14 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Guard wraps a registry and checks the permissions of the context's principal on every call, by the row of the operation.
 // Lists leave out entries that the principal may not read.
 func Guard(inner api.Interface) api.Interface {
-	return api.Wrap(inner, func(ctx context.Context, c api.Call) error {
+	return rest.Wrap(inner, func(ctx context.Context, c rest.Call) error {
 		p, err := principal(ctx)
 		if err != nil {
 			return err
@@ -25,7 +26,7 @@ func Guard(inner api.Interface) api.Interface {
 }
 
 // admit checks the permission of one call.
-func admit(ctx context.Context, p storage.Principal, c api.Call) error {
+func admit(ctx context.Context, p storage.Principal, c rest.Call) error {
 	at, err := c.Needs(ctx)
 	if err != nil {
 		return err
@@ -34,14 +35,14 @@ func admit(ctx context.Context, p storage.Principal, c api.Call) error {
 	switch {
 	case at.Permission == "":
 		return registry.Errorf(registry.CodeForbidden, "%s may not do this: operation %s has no permission", p.Name, row.Name)
-	case row.Rule == api.WithAnyGrant:
+	case row.Rule == rest.WithAnyGrant:
 		return granted(p)
-	case row.Rule == api.AmongReadable:
+	case row.Rule == rest.AmongReadable:
 		_, err := reader(ctx, at.Environment, at.Model)
 		return err
-	case row.Rule == api.InEnvironment && p.MayIn(at.Permission, at.Environment):
+	case row.Rule == rest.InEnvironment && p.MayIn(at.Permission, at.Environment):
 		return nil
-	case row.Rule == api.AtPlace && p.May(at.Permission, at.Environment, at.Model):
+	case row.Rule == rest.AtPlace && p.May(at.Permission, at.Environment, at.Model):
 		return nil
 	}
 	return denied(p, at.Permission, at.Environment, at.Model)

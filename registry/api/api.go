@@ -1,3 +1,4 @@
+// Package api has the interface of a registry: questions and changes, with the types of requests and answers.
 package api
 
 import (
@@ -58,10 +59,10 @@ type Previewer interface {
 	// Preview decides about a promotion as a dry run of [Writer.Promote] does, but does not read the
 	// bytes of the release again, and may return an answer that was given before, while no event of the
 	// model or its environments came since and for a minute at most. It never allows anything: Promote decides anew.
-	// Only model, ref and environments of the request are regarded. Errors: those of Promote.
+	// Only model, ref and environments of the request are regarded. Errors: as Promote.
 	Preview(ctx context.Context, r PromoteRequest) (Promotion, error)
 	// PreviewRollback decides about a rollback as a dry run of [Operator.Rollback] does, but reads no bytes of the release.
-	// The reason and the head that the request replaces are not regarded. Errors: those of Rollback.
+	// The reason and the head that the request replaces are not regarded. Errors: as Rollback.
 	PreviewRollback(ctx context.Context, r RollbackRequest) (Promotion, error)
 	// Standing lists the engines of a head. The reasons of an engine say why nodes are not given it any more, whatever
 	// the node: it is in quarantine, or a key that vouched for it was revoked. No engine is chosen. Errors: as
@@ -69,7 +70,7 @@ type Previewer interface {
 	Standing(ctx context.Context, environment, model string) ([]Candidate, error)
 }
 
-// Restricter changes what is restricted in an environment.
+// Restricter changes the restrictions of an environment.
 type Restricter interface {
 	// Restrict puts a signed restriction list in force, and returns it. An approver of the whole
 	// environment must have signed it, and it must follow the list in force
@@ -81,10 +82,10 @@ type Restricter interface {
 
 // TrustPublisher has the trust bundles of a registry.
 type TrustPublisher interface {
-	// TrustBundle returns the newest trust bundle. Whoever relies on it verifies its signature. Errors:
+	// rest.TrustBundle returns the newest trust bundle. Whoever relies on it verifies its signature. Errors:
 	// CodeNotFound if none was published; CodeTrust and CodeDigest if it is missing or was changed.
 	TrustBundle(ctx context.Context) (trust.SignedTrust, error)
-	// PublishTrust makes a signed bundle the newest, and returns it. A publisher of the whole registry
+	// rest.PublishTrust makes a signed bundle the newest, and returns it. A publisher of the whole registry
 	// must have signed it, it must follow the newest ([trust.AcceptedTrust.CheckNext]), and say what the
 	// registry itself says. The newest is accepted again. Errors: CodeTrust if the signature does not
 	// count or the bundle says something else; CodeConflict if another one is the newest.
@@ -97,11 +98,11 @@ type Operator interface {
 	// requires the VSA that the release had then. Errors: CodeConflict if no version is named and
 	// another request moved the head meanwhile.
 	Rollback(ctx context.Context, r RollbackRequest) (Promotion, error)
-	// SetHold stops promotions from moving a head until ReleaseHold. Refused promotions show the
+	// rest.SetHold stops promotions from moving a head until rest.ReleaseHold. Refused promotions show the
 	// reason. Errors: CodeNotFound if there is no head; CodeInvalid if the environment is not
 	// protected or the reason is empty.
 	SetHold(ctx context.Context, environment, model, reason string) error
-	// ReleaseHold lets promotions move a held head again. Errors: CodeNotFound if there is no
+	// rest.ReleaseHold lets promotions move a held head again. Errors: CodeNotFound if there is no
 	// head, or it has no hold; CodeInvalid if the reason is empty; CodeConflict if it is another
 	// hold than the caller saw.
 	ReleaseHold(ctx context.Context, r HoldRelease) error
@@ -109,7 +110,7 @@ type Operator interface {
 
 // Auditor compares the catalog with its history.
 type Auditor interface {
-	// HistoryFaults lists differences between the catalog and its history, for models that the
+	// rest.HistoryFaults lists differences between the catalog and its history, for models that the
 	// caller may see:
 	//   - heads that are not where the history put them
 	//   - tags and evidence that no event names
@@ -120,7 +121,7 @@ type Auditor interface {
 	//
 	// It leaves out accepted faults and does not check the hash chain of the history.
 	HistoryFaults(ctx context.Context) ([]history.HistoryFault, error)
-	// AcceptHistory accepts the faults of a model in an environment, so that they no longer block
+	// rest.AcceptHistory accepts the faults of a model in an environment, so that they no longer block
 	// promotions. Errors: CodeInvalid if there is no fault or the reason is empty.
 	AcceptHistory(ctx context.Context, environment, model, reason string) error
 }

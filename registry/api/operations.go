@@ -15,7 +15,7 @@ import (
 type Operations struct {
 	At      time.Time `json:"at"` // by the clock of the catalog
 	Version string    `json:"version"`
-	// Content is what is stored; nil until it was counted once.
+	// Content is the stored content; nil until it was counted once.
 	Content *storage.ContentUse `json:"content,omitempty"`
 	// Damaged is content that cannot be served, the first [MaxOperationsList]; DamagedCount counts all.
 	Damaged      []storage.Damage   `json:"damaged"`

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-// PromotionCheck says whether a release may be promoted to an environment now, for release managers that
+// PromotionCheck answers whether a release may be promoted to an environment now, for release managers that
 // wait until it may. The zero PromotionCheck does not allow. It is no promise: [Writer.Promote] decides anew
 // and reads all bytes.
 type PromotionCheck struct {
@@ -33,7 +33,7 @@ type PromotionQuery struct {
 	Digest      registry.Digest `query:"digest"`
 }
 
-// PromotionChecker says whether a release may be promoted.
+// PromotionChecker answers whether a release may be promoted.
 type PromotionChecker interface {
 	// PromotionCheck decides about a promotion and changes nothing. A refusal is an answer, whose Allowed is false; with an
 	// error nothing was decided. Errors: CodeInvalid for a query without an environment or a release; CodeNotFound for an unknown

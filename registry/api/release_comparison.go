@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/policy"
 )
 
-// ReleaseSide is one of two releases of a model that are compared.
+// ReleaseSide is a release that is compared with another one of its model.
 type ReleaseSide struct {
 	Environment string // that it is read from
 	Release     artifact.Release
@@ -71,7 +71,7 @@ func ReadSide(ctx context.Context, from Interface, model string, d registry.Dige
 	return ReleaseSide{}, err
 }
 
-// CompareSides compares two releases of a model. compare may be nil. Errors: those of compare.
+// CompareSides compares two releases of a model. compare may be nil. Errors: as compare.
 func CompareSides(ctx context.Context, compare policy.CompareReleases, from, to ReleaseSide) (ReleaseComparison, error) {
 	c := ReleaseComparison{
 		Model: to.Release.Model, From: from.named(), To: to.named(), Changes: ReleaseChanges(from.Release, to.Release), Engines: comparedEngines(from, to),

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -54,7 +55,7 @@ func New(c Config) (*Client, error) {
 	straight := *c.HTTP
 	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client := &Client{base: base, content: c.Content, http: &straight, backoff: cmp.Or(c.Backoff, 200*time.Millisecond)}
-	client.Interface = api.Wrap(nil, client.call)
+	client.Interface = rest.Wrap(nil, client.call)
 	return client, nil
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // Release asks the service for the digest of a release and reads the release by digest, so that
@@ -33,8 +33,8 @@ func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest st
 
 // Claims lists evidence with the service's verification of it.
 func (c *Client) Claims(ctx context.Context, environment string, r artifact.Release) ([]evidence.Claim, evidence.IgnoredEvidence, error) {
-	var found api.Claims
-	if _, err := c.send(ctx, &api.Evidence.Row, api.ReleaseQuery{Environment: environment, Model: r.Model, Ref: string(r.Digest)}, &found); err != nil {
+	var found rest.Claims
+	if _, err := c.send(ctx, &rest.Evidence.Row, rest.ReleaseQuery{Environment: environment, Model: r.Model, Ref: string(r.Digest)}, &found); err != nil {
 		return nil, evidence.IgnoredEvidence{}, err
 	}
 	var ignored evidence.IgnoredEvidence

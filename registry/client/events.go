@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // maxEvent limits the size of one event.
@@ -63,7 +63,7 @@ func (c *Client) stream(
 	q *history.HistoryQuery,
 	yield func(history.Event, error) bool,
 ) (done bool, err error) {
-	sent, err := api.Send(&api.Events.Row, api.EventsQuery{Environment: q.Environment, Model: q.Model, Kind: q.Kind})
+	sent, err := rest.Send(&rest.Events.Row, rest.EventsQuery{Environment: q.Environment, Model: q.Model, Kind: q.Kind})
 	if err != nil {
 		return false, err
 	}

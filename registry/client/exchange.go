@@ -18,10 +18,11 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // call sends an operation to the service and sets its answer.
-func (c *Client) call(ctx context.Context, call api.Call) error {
+func (c *Client) call(ctx context.Context, call rest.Call) error {
 	problem, err := c.send(ctx, call.Describe(), call.Request(), call.Answer())
 	if err != nil {
 		if p, ok := call.Answer().(*api.Promotion); ok && problem != nil && problem.Promotion != nil {
@@ -38,8 +39,8 @@ func (c *Client) call(ctx context.Context, call api.Call) error {
 
 // send sends a form of an operation and reads the answer. It also returns the problem, for data that it carries beside
 // the error.
-func (c *Client) send(ctx context.Context, row *api.Row, form, into any) (*api.Problem, error) {
-	sent, err := api.Send(row, form)
+func (c *Client) send(ctx context.Context, row *rest.Row, form, into any) (*rest.Problem, error) {
+	sent, err := rest.Send(row, form)
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +58,13 @@ func (c *Client) send(ctx context.Context, row *api.Row, form, into any) (*api.P
 	if next != "" && next == sent.Query.Get("cursor") {
 		return nil, c.strange("next page", errors.New("it is the current page"))
 	}
-	page.Receive(next, header.Get(api.Partial) != "")
+	page.Receive(next, header.Get(rest.Partial) != "")
 	return nil, nil
 }
 
 // all reads a list to its end, or up to a limit.
-func all[T any](ctx context.Context, c *Client, row *api.Row, form any, limit int) ([]T, error) {
-	sent, err := api.Send(row, form)
+func all[T any](ctx context.Context, c *Client, row *rest.Row, form any, limit int) ([]T, error) {
+	sent, err := rest.Send(row, form)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func all[T any](ctx context.Context, c *Client, row *api.Row, form any, limit in
 
 // exchange sends a request and reads the answer. A POST has an idempotency key, so that the service executes repeated
 // requests once.
-func (c *Client) exchange(ctx context.Context, method string, sent api.Sent, into any) (http.Header, *api.Problem, error) {
+func (c *Client) exchange(ctx context.Context, method string, sent rest.Sent, into any) (http.Header, *rest.Problem, error) {
 	var encoded []byte
 	if sent.Body != nil {
 		var err error
@@ -106,7 +107,7 @@ func (c *Client) exchange(ctx context.Context, method string, sent api.Sent, int
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if method == http.MethodPost {
-		request.Header.Set(api.IdempotencyKey, cryptorand.Text())
+		request.Header.Set(rest.IdempotencyKey, cryptorand.Text())
 	}
 	return c.do(request, into)
 }
@@ -126,7 +127,7 @@ type answer struct {
 
 // do sends a request, with retries. It returns the error of a failed response, with its
 // problem.
-func (c *Client) do(request *http.Request, into any) (http.Header, *api.Problem, error) {
+func (c *Client) do(request *http.Request, into any) (http.Header, *rest.Problem, error) {
 	text, plain := into.(*[]byte)
 	if plain {
 		request.Header.Set("Accept", "text/plain")
@@ -141,14 +142,14 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *api.Problem,
 		return nil, nil, c.noResponse(err)
 	}
 	if got.status/100 != 2 {
-		var problem api.Problem
+		var problem rest.Problem
 		err := c.refused(request, got, &problem)
 		if problem.Code == "" {
 			return nil, nil, err
 		}
 		return nil, &problem, err
 	}
-	if _, none := into.(*api.None); none {
+	if _, none := into.(*rest.None); none {
 		return got.header, nil, nil
 	}
 	if plain {
@@ -180,9 +181,9 @@ func temporary(status int) bool {
 }
 
 // refused returns the error of a failed response, and sets its problem if problem is not nil.
-func (c *Client) refused(request *http.Request, got answer, problem *api.Problem) error {
+func (c *Client) refused(request *http.Request, got answer, problem *rest.Problem) error {
 	if problem == nil {
-		problem = new(api.Problem)
+		problem = new(rest.Problem)
 	}
 	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
 		problem.Code = ""
@@ -239,7 +240,7 @@ func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) 
 	asked := retryAfter(got.header.Get("Retry-After"))
 	switch got.status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusConflict:
-		var problem api.Problem
+		var problem rest.Problem
 		if json.Unmarshal(got.body, &problem) == nil && problem.Code != "" && problem.Lasting() {
 			return 0, false
 		}

@@ -9,16 +9,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // Heads lists heads, page by page.
 func (c *Client) Heads(ctx context.Context, environment, model string) ([]history.Head, error) {
-	q := api.HeadsQuery{Environment: environment, Model: model}
+	q := rest.HeadsQuery{Environment: environment, Model: model}
 	if model == "" {
 		q.Limit = storage.MaxPage
 	}
-	heads, err := all[history.Head](ctx, c, &api.Heads.Row, q, 0)
+	heads, err := all[history.Head](ctx, c, &rest.Heads.Row, q, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +36,9 @@ func (c *Client) Heads(ctx context.Context, environment, model string) ([]histor
 
 // History lists events, page by page.
 func (c *Client) History(ctx context.Context, q history.HistoryQuery) ([]history.Event, error) {
-	form := api.HistoryForm{
+	form := rest.HistoryForm{
 		Environment: q.Environment, Model: q.Model, Kind: q.Kind, Subject: q.Subject, Signer: q.Signer, Principal: q.Principal,
-		After: max(0, q.After), Before: max(0, q.Before), Paging: api.Paging{Limit: storage.MaxPage},
+		After: max(0, q.After), Before: max(0, q.Before), Paging: rest.Paging{Limit: storage.MaxPage},
 	}
 	if q.Descending {
 		form.Order = "desc"
@@ -45,7 +46,7 @@ func (c *Client) History(ctx context.Context, q history.HistoryQuery) ([]history
 	if q.Limit > 0 {
 		form.Limit = min(form.Limit, q.Limit)
 	}
-	return all[history.Event](ctx, c, &api.History.Row, form, q.Limit)
+	return all[history.Event](ctx, c, &rest.History.Row, form, q.Limit)
 }
 
 // HistoryFaults lists what the history does not explain. If the hash chain is broken, the
@@ -65,7 +66,7 @@ func (c *Client) HistoryFaults(ctx context.Context) ([]history.HistoryFault, err
 func (c *Client) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolution, error) {
 	return c.resolve(
 		ctx,
-		api.ResolveRequest{
+		rest.ResolveRequest{
 			Model:       q.Model,
 			Environment: q.Environment,
 			Version:     q.Version,
@@ -76,9 +77,9 @@ func (c *Client) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolutio
 	)
 }
 
-func (c *Client) resolve(ctx context.Context, form api.ResolveRequest) (api.Resolution, error) {
+func (c *Client) resolve(ctx context.Context, form rest.ResolveRequest) (api.Resolution, error) {
 	var resolution api.Resolution
-	problem, err := c.send(ctx, &api.Resolve.Row, form, &resolution)
+	problem, err := c.send(ctx, &rest.Resolve.Row, form, &resolution)
 	switch {
 	case problem != nil && problem.Resolution != nil:
 		return *problem.Resolution, err

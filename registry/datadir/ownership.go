@@ -20,7 +20,7 @@ type Ownership struct {
 	// copied with the other.
 	Beside bool
 	// Survey fills in Empty, CatalogEmpty and Known, which decide about a place without a mark.
-	Survey func(ctx context.Context, p *storage.ContentPlace) error
+	Survey func(ctx context.Context, p *Place) error
 	// Outlast waits until the storage can no longer carry out a deletion that began before the
 	// call. TakeOver calls it. Errors: CodeUnavailable.
 	Outlast func(ctx context.Context) error
@@ -32,49 +32,49 @@ var _ storage.ContentOwner = (*Ownership)(nil)
 // state has the data of the catalog and the place.
 type state struct {
 	catalog storage.CatalogIdentity
-	place   storage.ContentPlace
+	place   Place
 	tag     string // of the mark
 }
 
 // look reads the catalog and the place. It searches for overlapping places only if the place is
 // about to get another owner, because a registry that later claims such a place is refused.
-func (o *Ownership) look(ctx context.Context, newOwner bool) (state, storage.ContentVerdict, error) {
+func (o *Ownership) look(ctx context.Context, newOwner bool) (state, Verdict, error) {
 	var s state
 	var err error
 	if s.catalog, err = o.Catalog.CatalogIdentity(ctx); err != nil {
-		return s, storage.ContentVerdict{}, err
+		return s, Verdict{}, err
 	}
 	if o.Beside {
 		s.catalog.Instance = ""
 	}
 	s.place.Storage, s.place.Name = o.Storage, o.Name
 	if s.place.Mark, s.tag, err = o.Marks.ContentMark(ctx); err != nil {
-		return s, storage.ContentVerdict{}, err
+		return s, Verdict{}, err
 	}
 	if s.place.Mark == nil {
 		if err := o.Survey(ctx, &s.place); err != nil {
-			return s, storage.ContentVerdict{}, err
+			return s, Verdict{}, err
 		}
 	}
 	if newOwner || s.catalog.Epoch == 0 {
 		if s.place.Overlaps, err = o.Marks.Overlaps(ctx); err != nil {
-			return s, storage.ContentVerdict{}, err
+			return s, Verdict{}, err
 		}
 	}
-	return s, storage.DecideContentAccess(s.catalog, s.place), nil
+	return s, Decide(s.catalog, s.place), nil
 }
 
 // Open decides whether the catalog may change the content. If the content has no owner, Open
 // makes the catalog its permanent owner. If several catalogs try, one succeeds.
-func (o *Ownership) Open(ctx context.Context) (storage.ContentVerdict, error) {
+func (o *Ownership) Open(ctx context.Context) (Verdict, error) {
 	for try := 1; ; try++ {
 		s, verdict, err := o.look(ctx, false)
-		if err != nil || verdict.Access != storage.ContentClaimable {
+		if err != nil || verdict.Access != Claimable {
 			return verdict, err
 		}
 		err = o.claim(ctx, s)
 		if err != nil && (!registry.HasCode(err, registry.CodeConflict) || try == claimTries) {
-			return storage.ContentVerdict{}, err
+			return Verdict{}, err
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (o *Ownership) mark(ctx context.Context, s state) error {
 		return err
 	}
 	s.place.Overlaps = overlaps
-	refused := storage.DecideContentAccess(s.catalog, s.place).Err()
+	refused := Decide(s.catalog, s.place).Err()
 	if _, tag, err := o.Marks.ContentMark(ctx); err == nil {
 		_ = o.Marks.DeleteContentMark(ctx, tag) // a mark that stays is harmless: the catalog did not record it
 	}
@@ -125,7 +125,7 @@ func (o *Ownership) OwnsContent(ctx context.Context) (int64, error) {
 // content belongs to an unrelated catalog; those of Outlast.
 func (o *Ownership) TakeOver(ctx context.Context) (before *storage.ContentMark, err error) {
 	verdict, err := o.Open(ctx)
-	if err != nil || verdict.Access == storage.ContentOwned {
+	if err != nil || verdict.Access == Owned {
 		return nil, err
 	}
 	if !verdict.TakeOver {

@@ -117,9 +117,9 @@ func TestOneOwner(t *testing.T) {
 				owners := 0
 				for n, verdict := range openAll(t, all[:]) {
 					switch verdict.Access {
-					case storage.ContentOwned:
+					case datadir.Owned:
 						owners++
-					case storage.ContentRefused:
+					case datadir.Refused:
 					default:
 						t.Errorf("catalog %d got %q (%s), want to own the place or be refused", n, verdict.Access, verdict.Reason)
 					}
@@ -133,9 +133,9 @@ func TestOneOwner(t *testing.T) {
 }
 
 // openAll opens all at the same moment.
-func openAll(t *testing.T, all []*datadir.Ownership) []storage.ContentVerdict {
+func openAll(t *testing.T, all []*datadir.Ownership) []datadir.Verdict {
 	t.Helper()
-	verdicts := make([]storage.ContentVerdict, len(all))
+	verdicts := make([]datadir.Verdict, len(all))
 	start := make(chan struct{})
 	var running sync.WaitGroup
 	for n, o := range all {
@@ -164,7 +164,7 @@ func TestOverlappingPrefixes(t *testing.T) {
 		both := []*datadir.Ownership{own(outer, at("")), own(inner, at("staging"))}
 		owners := 0
 		for _, verdict := range openAll(t, both) {
-			if verdict.Access == storage.ContentOwned {
+			if verdict.Access == datadir.Owned {
 				owners++
 			}
 		}
@@ -173,9 +173,9 @@ func TestOverlappingPrefixes(t *testing.T) {
 			if err != nil && !registry.HasCode(err, registry.CodeInvalid) {
 				t.Error(err)
 			}
-			if verdict.Access == storage.ContentOwned {
+			if verdict.Access == datadir.Owned {
 				owners = max(owners, 1)
-				if other, _ := both[1-n].Open(t.Context()); other.Access == storage.ContentOwned {
+				if other, _ := both[1-n].Open(t.Context()); other.Access == datadir.Owned {
 					t.Errorf("both %s and %s have an owner", both[0].Name, both[1].Name)
 				}
 			}
@@ -207,18 +207,18 @@ func TestAdopt(t *testing.T) {
 				must(t, err)
 			}
 			for _, p := range []place{wrong, empty} {
-				if v := opened(t, own(db, p)); v.Access != storage.ContentRefused {
+				if v := opened(t, own(db, p)); v.Access != datadir.Refused {
 					t.Errorf("a place without what the catalog names is %q, want it refused", v.Access)
 				}
 			}
-			if v := opened(t, own(db, right)); v.Access != storage.ContentOwned {
+			if v := opened(t, own(db, right)); v.Access != datadir.Owned {
 				t.Errorf("the place that has what the catalog names is %q (%s), want it owned", v.Access, v.Reason)
 			}
 			stranger, _ := newCatalog(t)
-			if v := opened(t, own(stranger, wrong)); v.Access != storage.ContentRefused {
+			if v := opened(t, own(stranger, wrong)); v.Access != datadir.Refused {
 				t.Errorf("content beside an empty catalog is %q, want it refused", v.Access)
 			}
-			if v := opened(t, own(db, wrong)); v.Access != storage.ContentRefused {
+			if v := opened(t, own(db, wrong)); v.Access != datadir.Refused {
 				t.Errorf("another place of a catalog that has its content elsewhere is %q, want it refused", v.Access)
 			}
 		})
@@ -235,14 +235,14 @@ func TestTakeOver(t *testing.T) {
 			at := newRoot(t)("models")
 			original, path := newCatalog(t)
 			o := own(original, at)
-			if v := opened(t, o); v.Access != storage.ContentOwned {
+			if v := opened(t, o); v.Access != datadir.Owned {
 				t.Fatalf("a new place is %q, want it owned", v.Access)
 			}
 			before := wantOwner(t, o, at, true)
 			restored, copied := copyOf(t, path), copyOf(t, path)
 			must(t, restored.Renew(t.Context(), "renewed"))
 			for name, db := range map[string]*sqlite.DB{"restored": restored, "copied": copied} {
-				if v := opened(t, own(db, at)); v.Access != storage.ContentReadOnly {
+				if v := opened(t, own(db, at)); v.Access != datadir.ReadOnly {
 					t.Errorf("content of a %s catalog is %q (%s), want it read-only", name, v.Access, v.Reason)
 				}
 				wantOwner(t, own(db, at), at, false)
@@ -333,7 +333,7 @@ func TestMarkDeleted(t *testing.T) {
 			_, tag, err := at.marks.ContentMark(t.Context())
 			must(t, err)
 			must(t, at.marks.DeleteContentMark(t.Context(), tag))
-			if v := opened(t, o); v.Access != storage.ContentReadOnly {
+			if v := opened(t, o); v.Access != datadir.ReadOnly {
 				t.Errorf("content whose mark is gone is %q, want it read-only", v.Access)
 			}
 			wantOwner(t, o, at, false)
@@ -348,7 +348,7 @@ func TestMarkDeleted(t *testing.T) {
 			_, tag, err = o.Marks.ContentMark(t.Context())
 			must(t, err)
 			must(t, o.Marks.DeleteContentMark(t.Context(), tag))
-			if v := opened(t, o); v.Access != storage.ContentOwned {
+			if v := opened(t, o); v.Access != datadir.Owned {
 				t.Errorf("content beside its catalog, whose mark is gone, is %q (%s), want it owned", v.Access, v.Reason)
 			}
 		})
@@ -401,7 +401,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func opened(t *testing.T, o *datadir.Ownership) storage.ContentVerdict {
+func opened(t *testing.T, o *datadir.Ownership) datadir.Verdict {
 	t.Helper()
 	v, err := o.Open(t.Context())
 	must(t, err)

@@ -27,8 +27,8 @@ type Names interface {
 // directory recorded it as the place of its content before marks existed. Otherwise the place
 // is known if it has the evidence that the newest events of the catalog name, because evidence
 // is unique to a catalog and never collected. Without evidence it looks for the heads.
-func Survey(catalog Names, blobs storage.Blobs, recorded bool) func(context.Context, *storage.ContentPlace) error {
-	return func(ctx context.Context, p *storage.ContentPlace) error {
+func Survey(catalog Names, blobs storage.Blobs, recorded bool) func(context.Context, *Place) error {
+	return func(ctx context.Context, p *Place) error {
 		repositories, err := catalog.Repositories(ctx)
 		if err != nil {
 			return err

@@ -33,3 +33,10 @@ func (o OutputFigures) Bound(row figure.Row) bool {
 	}
 	return true
 }
+
+func stricter(atLeast bool, limit, than Figure) bool {
+	if atLeast {
+		return limit >= than
+	}
+	return limit <= than
+}

@@ -142,3 +142,9 @@ func (es Environments) CheckSigner(role evidence.Role, resource, keyID string) e
 	}
 	return registry.Errorf(registry.CodeTrust, "sign as %s: %s is not trusted as %[1]s for %[3]s (environments.yaml, trust:)", role, signer, resource)
 }
+
+// EnvironmentURI returns the URI that trust entries and restriction lists use for a whole
+// environment. A trust entry covers it if it covers every model there.
+func (es Environments) EnvironmentURI(environment string) string {
+	return registry.ResourceScheme + es.Registry + "/" + environment + "/"
+}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 func getConfiguration(s server, _ *request) (*response, error) {
@@ -15,7 +15,7 @@ func getConfiguration(s server, _ *request) (*response, error) {
 }
 
 func adoptConfiguration(s server, r *request) (*response, error) {
-	var body api.Adoption
+	var body rest.Adoption
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}

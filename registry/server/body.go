@@ -10,20 +10,20 @@ import (
 	"net/http"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // limitBody limits the body of a request by its route. A caller that the registry is going to refuse gets no large
 // body read.
 func limitBody(route route, r *request) error {
-	limit := cmp.Or(route.Limit, api.SmallBody)
+	limit := cmp.Or(route.Limit, rest.SmallBody)
 	switch caller, _ := storage.PrincipalOf(r.Context()); {
 	case r.Body == nil || r.Body == http.NoBody:
 		return nil
 	case r.ContentLength > limit:
 		return tooLarge(limit)
-	case (r.ContentLength < 0 || r.ContentLength > api.SmallBody) && !route.Possible(r.Context()):
+	case (r.ContentLength < 0 || r.ContentLength > rest.SmallBody) && !route.Possible(r.Context()):
 		return registry.Errorf(registry.CodeForbidden, "%s may not %s: no grant allows it", caller.Name, route.Permission)
 	}
 	r.Body = http.MaxBytesReader(r.writer, r.Body, limit)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/trust"
 )
 
@@ -78,5 +78,5 @@ func noteResponse(note []byte, err error) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusOK, kind: api.NoteType, body: note}, nil
+	return &response{status: http.StatusOK, kind: rest.NoteType, body: note}, nil
 }

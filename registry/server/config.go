@@ -18,7 +18,7 @@ import (
 // Config configures the API. All fields up to Clock are required, but for URL and Checkpoints.
 type Config struct {
 	// Registry returns releases and heads. It checks the permissions of the context's principal
-	// itself, but for operations that are [api.Row].Whole.
+	// itself, but for operations that are [rest.Row].Whole.
 	Registry api.Interface
 	// Authorize checks a permission of the principal of ctx, for everything other than Registry.
 	// Errors: CodeForbidden. Environment and model are empty for things that belong to no model:

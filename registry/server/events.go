@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // Times and limits of event streams.
@@ -64,7 +64,7 @@ func stream(s server, w http.ResponseWriter, r *request, q history.HistoryQuery)
 	}
 	defer closed()
 	header := w.Header()
-	header.Set("Content-Type", api.StreamType)
+	header.Set("Content-Type", rest.StreamType)
 	header.Set("Cache-Control", never)
 	header.Set("X-Accel-Buffering", "no") // proxies must not buffer
 	w.WriteHeader(http.StatusOK)

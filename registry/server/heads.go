@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -48,7 +48,7 @@ func listTargets(s server, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	uses := make(map[registry.Digest]*api.TargetUse)
+	uses := make(map[registry.Digest]*rest.TargetUse)
 	for _, m := range models.Items {
 		for _, head := range m.Heads {
 			engines, err := enginesAt(r.Context(), s, head)
@@ -62,11 +62,11 @@ func listTargets(s server, r *request) (*response, error) {
 			}
 		}
 	}
-	var list []api.TargetUse
+	var list []rest.TargetUse
 	for _, u := range uses {
 		list = append(list, *u)
 	}
-	slices.SortFunc(list, func(a, b api.TargetUse) int {
+	slices.SortFunc(list, func(a, b rest.TargetUse) int {
 		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name), cmp.Compare(a.Engines[0].Engine, b.Engines[0].Engine))
 	})
 	return page(r, list, models.Next)
@@ -87,15 +87,15 @@ func enginesAt(ctx context.Context, s server, head history.Head) ([]artifact.Eng
 	return release.Engines, nil
 }
 
-func use(uses map[registry.Digest]*api.TargetUse, head history.Head, e artifact.Engine) error {
+func use(uses map[registry.Digest]*rest.TargetUse, head history.Head, e artifact.Engine) error {
 	d, err := registry.CanonicalDigest(e.Target)
 	if err != nil {
 		return err
 	}
 	if uses[d] == nil {
-		uses[d] = &api.TargetUse{Target: e.Target}
+		uses[d] = &rest.TargetUse{Target: e.Target}
 	}
-	uses[d].Engines = append(uses[d].Engines, api.TargetEngine{
+	uses[d].Engines = append(uses[d].Engines, rest.TargetEngine{
 		Environment: head.Environment, Model: head.Model, Version: head.Version, Engine: e.Digest, Variant: e.Variant,
 	})
 	return nil

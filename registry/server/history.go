@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // historyQuery reads the parameters that streams and pages of the history share.
@@ -124,7 +124,7 @@ func sequence(what, text string) (int64, error) {
 // listHistoryFaults checks the whole chain, and what the history should explain. A changed row is a
 // result, not an error.
 func listHistoryFaults(s server, r *request) (*response, error) {
-	var result api.Verification
+	var result rest.Verification
 	var before history.Event
 	for e, err := range s.History(r.Context(), history.HistoryQuery{}) {
 		if err == nil {

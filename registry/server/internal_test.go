@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // A table with a route that lets everybody in, or that is two at once, is not served.
@@ -33,7 +33,7 @@ func TestRouterRefusesTables(t *testing.T) {
 func TestOperationsAreHandled(t *testing.T) {
 	t.Parallel()
 	own := handlers()
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		if own[o] == nil && !o.Served() {
 			t.Errorf("%s is neither served by its row nor by a handler", o.Describe().Name)
 		}

@@ -2,13 +2,13 @@ package server
 
 import (
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // reportNode stores what a node reports.
 func reportNode(s server, r *request) (*response, error) {
-	var body api.NodeReport
+	var body rest.NodeReport
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -32,7 +32,7 @@ var keyPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
 // keyOf reads Idempotency-Key: a text, with or without quotes; empty if the header is missing.
 // Errors: CodeInvalid.
 func keyOf(header http.Header) (string, error) {
-	values := header.Values(api.IdempotencyKey)
+	values := header.Values(rest.IdempotencyKey)
 	if len(values) == 0 {
 		return "", nil
 	}
@@ -45,7 +45,7 @@ func keyOf(header http.Header) (string, error) {
 	}
 	if len(values) > 1 || !keyPattern.MatchString(key) {
 		return "", registry.Errorf(registry.CodeInvalid, "%s: want one key of 1 to 255 visible ASCII characters",
-			api.IdempotencyKey)
+			rest.IdempotencyKey)
 	}
 	return key, nil
 }

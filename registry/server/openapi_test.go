@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // document is what we read of an OpenAPI document.
@@ -84,7 +84,7 @@ func TestDocumentIsComplete(t *testing.T) {
 	_, d := readDocument(t)
 	ids := make(map[string]bool)
 	served := 0
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		r := o.Describe()
 		reads, _ := o.Query()
 		name := r.Method + " " + r.Path

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -84,7 +84,7 @@ func page[T any](r *request, items []T, next string) (*response, error) {
 func list(r *request, items any, next string, partial bool) (*response, error) {
 	a, err := ok(items)
 	if err == nil && partial {
-		a.with(api.Partial, "true")
+		a.with(rest.Partial, "true")
 	}
 	if err != nil || next == "" {
 		return a, err

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // refusal is an error with partial results or with its own HTTP status.
@@ -30,7 +31,7 @@ func problemOf(logger *slog.Logger, r *http.Request, err error) *response {
 	if more.error != nil {
 		err = more.error
 	}
-	p := api.NewProblem(err)
+	p := rest.NewProblem(err)
 	if more.promotion != nil && more.promotion.Environment == "" { // it failed before a decision
 		more.promotion = nil
 	}
@@ -47,9 +48,9 @@ func problemOf(logger *slog.Logger, r *http.Request, err error) *response {
 		p.Promotion, p.Resolution = nil, nil
 		body, _ = json.Marshal(p)
 	}
-	a := &response{status: p.Status, kind: api.ProblemType, body: append(body, '\n'), header: more.header}
+	a := &response{status: p.Status, kind: rest.ProblemType, body: append(body, '\n'), header: more.header}
 	if p.Status == http.StatusServiceUnavailable && !p.Lasting() && a.header.Get("Retry-After") == "" {
-		a.with("Retry-After", api.RetryAfter)
+		a.with("Retry-After", rest.RetryAfter)
 	}
 	return a
 }

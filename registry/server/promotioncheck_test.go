@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // TestPromotionChecks holds the check of a registry in the same process against its contract.
@@ -29,7 +30,7 @@ func TestPromotionCheckFollowsEvents(t *testing.T) {
 		t.Helper()
 		var got api.PromotionCheck
 		for range 2 { // decided, and remembered
-			answer := w.do(http.MethodGet, api.ModelsPath+registrytest.Model+"/promotion-check?environment=prod&"+query, "")
+			answer := w.do(http.MethodGet, rest.ModelsPath+registrytest.Model+"/promotion-check?environment=prod&"+query, "")
 			want(t, answer, http.StatusOK, &got)
 			var all []string
 			for _, o := range got.Reasons {
@@ -133,7 +134,7 @@ func TestPromotionCheckRefuses(t *testing.T) {
 			if model == "" {
 				model = registrytest.Model
 			}
-			got := w.do(http.MethodGet, api.ModelsPath+model+"/promotion-check?"+c.query, "")
+			got := w.do(http.MethodGet, rest.ModelsPath+model+"/promotion-check?"+c.query, "")
 			wantProblem(t, name, got, c.status, c.code)
 			if strings.Contains(got.Body.String(), `"allowed":true`) {
 				t.Errorf("%s: got %s, want no yes", name, got.Body)

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -28,7 +29,7 @@ func TestQuarantinesOverREST(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := func(environment string, want int) []api.Quarantine {
+	listed := func(environment string, want int) []rest.Quarantine {
 		t.Helper()
 		found, err := c.Quarantines(t.Context(), environment, r.Model, "1.0.0")
 		if err != nil || len(found) != want {
@@ -43,7 +44,7 @@ func TestQuarantinesOverREST(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := w.post(api.ModelsPath+r.Model+"/"+api.OpEvidence, string(body)); got.Code != http.StatusCreated {
+		if got := w.post(rest.ModelsPath+r.Model+"/"+rest.OpEvidence, string(body)); got.Code != http.StatusCreated {
 			t.Fatalf("attach: %d %s", got.Code, got.Body)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // releaseOf returns the release that a query names, and its environment.
@@ -85,7 +86,7 @@ func listEvidence(s server, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok(api.Claims{Claims: nonNil(claims), Ignored: nonNil(ignored.Ignored), IgnoredCount: ignored.IgnoredCount})
+	return ok(rest.Claims{Claims: nonNil(claims), Ignored: nonNil(ignored.Ignored), IgnoredCount: ignored.IgnoredCount})
 }
 
 // listQuarantines returns the quarantines of a release and its engines. The registry decides which
@@ -99,11 +100,11 @@ func listQuarantines(s server, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := []api.Quarantine{}
+	found := []rest.Quarantine{}
 	for _, subject := range release.Subjects() {
 		for _, c := range evidence.Quarantines(release, claims, subject.Digest) {
 			q, _ := c.Quarantine()
-			found = append(found, api.Quarantine{
+			found = append(found, rest.Quarantine{
 				Bundle: c.Bundle, Subject: subject.Digest, Label: subject.Name, Reason: q.Reason,
 				IssuedOn: q.IssuedOn, Signer: c.Signer, RecordedAt: c.RecordedAt})
 		}
@@ -121,6 +122,6 @@ func getBundle(s server, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &response{status: http.StatusOK, kind: api.BundleType, body: bundle.Data}
+	a := &response{status: http.StatusOK, kind: rest.BundleType, body: bundle.Data}
 	return a.with("Cache-Control", forever), nil
 }

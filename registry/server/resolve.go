@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -21,7 +22,7 @@ func resolveFacts(s server, r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := api.ResolveRequest{
+	request := rest.ResolveRequest{
 		Environment: environment, Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
@@ -49,7 +50,7 @@ func resolveNode(s server, r *request) (*response, error) {
 		return a, err
 	}
 	at := storage.InstantOf(r.Context()).State()
-	var request api.ResolveRequest
+	var request rest.ResolveRequest
 	if err := decode(body, &request); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func resolveNode(s server, r *request) (*response, error) {
 
 // resolve answers a question that was not answered before. names reports whether it names a node type or
 // a runtime, and at is the state of the catalog before any was looked up.
-func resolve(s server, r *request, q question, names bool, at any, request api.ResolveRequest) (*response, error) {
+func resolve(s server, r *request, q question, names bool, at any, request rest.ResolveRequest) (*response, error) {
 	node, err := nodeOfRequest(r.Context(), s, request)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func resolve(s server, r *request, q question, names bool, at any, request api.R
 }
 
 // nodeOfRequest returns the node that a request describes.
-func nodeOfRequest(ctx context.Context, s server, request api.ResolveRequest) (artifact.Node, error) {
+func nodeOfRequest(ctx context.Context, s server, request rest.ResolveRequest) (artifact.Node, error) {
 	said := 0
 	for _, given := range []bool{request.Node != nil, request.NodeType != "", request.Labels != nil} {
 		if given {

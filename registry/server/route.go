@@ -4,12 +4,12 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // route is an operation with its handler.
 type route struct {
-	api.Row
+	rest.Row
 	query  []string // allowed query parameters
 	handle handler
 }
@@ -22,11 +22,11 @@ func (r route) validate() error {
 	switch {
 	case r.Permission == "":
 		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Path)
-	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, api.Prefix+"/"):
+	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Path, rest.Prefix+"/"):
 		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Path)
 	}
 	return nil
 }
 
 // modelPrefix is the prefix of paths of operations on a model.
-const modelPrefix = api.ModelsPath + "{model}/"
+const modelPrefix = rest.ModelsPath + "{model}/"

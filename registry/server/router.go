@@ -12,8 +12,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // methods are the operations on one resource.
@@ -68,12 +68,12 @@ func newRouter(s server, table []route) (http.Handler, error) {
 		}))
 	}
 	models := serve(s, func(r *http.Request) (methods, string, error) {
-		model, operation, err := api.ParseModelPath(r.URL.Path)
+		model, operation, err := rest.ParseModelPath(r.URL.Path)
 		return all.operations[operation], model, err
 	})
 	router.NotFound(serve(s, func(r *http.Request) (methods, string, error) { return nil, "", noResource(r) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(cmp.Or(r.URL.RawPath, r.URL.Path), api.ModelsPath) {
+		if strings.HasPrefix(cmp.Or(r.URL.RawPath, r.URL.Path), rest.ModelsPath) {
 			models(w, r) // which needs none of what chi finds in a path
 			return
 		}

@@ -8,23 +8,24 @@ import (
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // handlers are the operations that are more than a call of the registry: they page through something, ask a part of the
 // [Config], or answer with headers of their own. The others are answered by their row, see [served].
-func handlers() map[api.Any]handler {
-	all := map[api.Any]handler{
-		api.OpenAPI: getOpenAPI, api.Heads: listHeads, api.Targets: listTargets, api.History: listHistory, api.HistoryFaults: listHistoryFaults,
-		api.NodeReports: listNodeReports, api.ReportNode: reportNode, api.Checkpoint: getCheckpoint, api.Checkpoints: listCheckpoints,
-		api.Proof: getProof, api.Events: getEvents, api.PromotionEvent: getPromotion, api.ResolveFacts: resolveFacts, api.Resolve: resolveNode,
-		api.Release: getRelease, api.Engines: listEngines, api.Engine: getEngine, api.Evidence: listEvidence, api.Quarantines: listQuarantines,
-		api.Comparison: getComparison, api.Bundle: getBundle, api.Promotions: listPromotions, api.AskPromotion: checkPromotion,
-		api.ListWebhooks: listWebhooks, api.AddWebhook: addWebhook, api.GetWebhook: getWebhook, api.PutWebhook: putWebhook, api.DeleteWebhook: deleteWebhook,
-		api.ListTokens: listTokens, api.AddToken: addToken, api.GetToken: getToken, api.RevokeToken: revokeToken,
-		api.ConfigurationState: getConfiguration, api.AdoptConfiguration: adoptConfiguration, api.Administration: getOperations,
+func handlers() map[rest.Any]handler {
+	all := map[rest.Any]handler{
+		rest.OpenAPI: getOpenAPI, rest.Heads: listHeads, rest.Targets: listTargets, rest.History: listHistory, rest.HistoryFaults: listHistoryFaults,
+		rest.NodeReports: listNodeReports, rest.ReportNode: reportNode, rest.Checkpoint: getCheckpoint, rest.Checkpoints: listCheckpoints,
+		rest.Proof: getProof, rest.Events: getEvents, rest.PromotionEvent: getPromotion, rest.ResolveFacts: resolveFacts, rest.Resolve: resolveNode,
+		rest.Release: getRelease, rest.Engines: listEngines, rest.Engine: getEngine, rest.Evidence: listEvidence, rest.Quarantines: listQuarantines,
+		rest.Comparison: getComparison, rest.Bundle: getBundle, rest.Promotions: listPromotions, rest.AskPromotion: checkPromotion,
+		rest.ListWebhooks: listWebhooks, rest.AddWebhook: addWebhook, rest.GetWebhook: getWebhook, rest.PutWebhook: putWebhook, rest.DeleteWebhook: deleteWebhook,
+		rest.ListTokens: listTokens, rest.AddToken: addToken, rest.GetToken: getToken, rest.RevokeToken: revokeToken,
+		rest.ConfigurationState: getConfiguration, rest.AdoptConfiguration: adoptConfiguration, rest.Administration: getOperations,
 	}
-	handleTable(all, api.NodeTypes, nodeTypes)
-	handleTable(all, api.Runtimes, runtimes)
+	handleTable(all, rest.NodeTypes, nodeTypes)
+	handleTable(all, rest.Runtimes, runtimes)
 	return all
 }
 
@@ -32,7 +33,7 @@ func handlers() map[api.Any]handler {
 func table() []route {
 	own := handlers()
 	var all []route
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		handle := own[o]
 		if handle == nil && o.Served() {
 			handle = served(o)
@@ -46,14 +47,14 @@ func table() []route {
 // Paths lists the path of each operation that [New] serves, for labels.
 func Paths() []string {
 	var all []string
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		all = append(all, o.Describe().Path)
 	}
 	return all
 }
 
 // served answers requests as the row of an operation says.
-func served(o api.Any) handler {
+func served(o rest.Any) handler {
 	names, _ := o.Query()
 	paged, status := slices.Contains(names, "cursor"), cmp.Or(o.Describe().Status, http.StatusOK)
 	return func(s server, r *request) (*response, error) {
@@ -67,7 +68,7 @@ func served(o api.Any) handler {
 			values.Set("cursor", after)
 			values.Set("limit", strconv.Itoa(limit))
 		}
-		result, err := o.Serve(r.Context(), s.Registry, api.Input{Name: r.Name, Query: values, Body: func(into any) error { return read(r, into) }})
+		result, err := o.Serve(r.Context(), s.Registry, rest.Input{Name: r.Name, Query: values, Body: func(into any) error { return read(r, into) }})
 		if err != nil {
 			if p, ok := result.(api.Promotion); ok {
 				err = refusal{error: err, promotion: &p}
@@ -75,9 +76,9 @@ func served(o api.Any) handler {
 			return nil, err
 		}
 		switch result := result.(type) {
-		case api.None:
+		case rest.None:
 			return done()
-		case api.Listed:
+		case rest.Listed:
 			items, next, partial := result.Listed()
 			return list(r, items, next, partial)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -23,7 +23,7 @@ func TestRoutesAreServed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	seen := make(map[string]bool)
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		r := o.Describe()
 		name := r.Method + " " + r.Path
 		if seen[name] || !slices.Contains(storage.Permissions(), r.Permission) || r.Summary == "" {
@@ -55,7 +55,7 @@ func TestRoutesAreAuthorized(t *testing.T) {
 			return registry.Errorf(registry.CodeForbidden, "no")
 		}
 	})
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		r := o.Describe()
 		asked = nil
 		got := w.do(r.Method, fill(r.Path), "")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/server/openapi"
 )
 
@@ -40,14 +40,14 @@ func New(c Config) (http.Handler, error) {
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = 15 * time.Second
 	}
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		if err := o.Validate(); err != nil {
 			return nil, err
 		}
 	}
 	s := newServer(c)
 	var err error
-	if s.document, err = openapi.Document(api.Table()); err != nil {
+	if s.document, err = openapi.Document(rest.Table()); err != nil {
 		return nil, err
 	}
 	return newRouter(s, table())

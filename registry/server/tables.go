@@ -2,8 +2,8 @@ package server
 
 import (
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // tableOf has the operations on a table of documents. read parses the body of a document.
@@ -22,7 +22,7 @@ func runtimes(s server) tableOf[artifact.Runtime] {
 }
 
 // handleTable adds the handlers of a table of documents.
-func handleTable[T any](all map[api.Any]handler, rows api.Documents[T], of func(s server) tableOf[T]) {
+func handleTable[T any](all map[rest.Any]handler, rows rest.Documents[T], of func(s server) tableOf[T]) {
 	all[rows.List] = func(s server, r *request) (*response, error) { return of(s).list(r) }
 	all[rows.Get] = func(s server, r *request) (*response, error) { return of(s).get(r) }
 	all[rows.Put] = func(s server, r *request) (*response, error) { return of(s).put(r) }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -37,7 +37,7 @@ func getToken(s server, r *request) (*response, error) {
 // addToken gives a repeated request the same response. The sender chose identifier and hash, so
 // nothing is created twice.
 func addToken(s server, r *request) (*response, error) {
-	var body api.TokenRequest
+	var body rest.TokenRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}

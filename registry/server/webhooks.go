@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -23,7 +23,7 @@ func listWebhooks(s server, r *request) (*response, error) {
 		return nil, err
 	}
 	hooks, next := cut(hooks, limit, func(h registry.Named[storage.Webhook]) string { return h.Name })
-	var list []api.Webhook
+	var list []rest.Webhook
 	for _, hook := range hooks {
 		shown, err := webhookOf(s, r, hook.Name, hook.Document)
 		if err != nil {
@@ -103,7 +103,7 @@ func deleteWebhook(s server, r *request) (*response, error) {
 
 // readWebhook sets the fields of a webhook from a request body.
 func readWebhook(s server, r *request, hook storage.Webhook) (storage.Webhook, error) {
-	var body api.WebhookRequest
+	var body rest.WebhookRequest
 	if err := read(r, &body); err != nil {
 		return hook, err
 	}
@@ -121,7 +121,7 @@ func readWebhook(s server, r *request, hook storage.Webhook) (storage.Webhook, e
 }
 
 // canHappen refuses a webhook that would never receive anything.
-func canHappen(s server, r *request, body api.WebhookRequest) error {
+func canHappen(s server, r *request, body rest.WebhookRequest) error {
 	for _, kind := range body.Kinds {
 		if !slices.Contains(history.WebhookKinds(), kind) {
 			return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, history.WebhookKinds())
@@ -143,13 +143,13 @@ func canHappen(s server, r *request, body api.WebhookRequest) error {
 }
 
 // webhookOf returns a webhook without its secret.
-func webhookOf(s server, r *request, id string, hook storage.Webhook) (api.Webhook, error) {
+func webhookOf(s server, r *request, id string, hook storage.Webhook) (rest.Webhook, error) {
 	state, err := s.Deliveries.Get(r.Context(), id)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		state, err = storage.Delivery{Delivered: hook.After}, nil
 	}
-	return api.Webhook{
-		ID: id, WebhookRequest: api.WebhookRequest{
+	return rest.Webhook{
+		ID: id, WebhookRequest: rest.WebhookRequest{
 			URL: hook.URL, Environment: hook.Environment, Model: hook.Model, Kinds: hook.Kinds,
 		},
 		Created: hook.Created, Delivered: state.Delivered, Attempts: state.Attempts, NextAttempt: state.NextAttempt,

@@ -12,14 +12,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // Registry counts calls, and traces operations with Traced in their rows.
 func (t *Telemetry) Registry(inner api.Interface) api.Interface {
 	counters := map[string]*prometheus.CounterVec{
-		api.Resolve.Name: t.resolves, api.Attach.Name: t.attachments, api.Attest.Name: t.attachments, api.Rollback.Name: t.rollbacks,
+		rest.Resolve.Name: t.resolves, rest.Attach.Name: t.attachments, rest.Attest.Name: t.attachments, rest.Rollback.Name: t.rollbacks,
 	}
-	return api.Wrap(inner, func(ctx context.Context, c api.Call) error {
+	return rest.Wrap(inner, func(ctx context.Context, c rest.Call) error {
 		row := c.Describe()
 		if !row.Traced {
 			return c.Do(ctx)

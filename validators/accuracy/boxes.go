@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Detections are the outputs of a model that finds boxes, where these are not one output [..., n, 6].
@@ -14,7 +15,7 @@ type Detections struct {
 // Read reads what is compared with labels: the output, or the detections of several outputs as one
 // tensor [cases, n, 6] of x1, y1, x2, y2, score, class. Errors: those of the file; of kind
 // tensor.ErrMismatch for outputs that do not have as many boxes, scores and classes.
-func (d *Detections) Read(f *tensor.File, output string) (tensor.Tensor, error) {
+func (d *Detections) Read(f *tensorfile.File, output string) (tensor.Tensor, error) {
 	if d == nil {
 		return f.Tensor(output)
 	}

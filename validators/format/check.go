@@ -1,14 +1,14 @@
 package format
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Check returns nil if the bytes of the file at path are of kind want, and otherwise an error
@@ -19,15 +19,15 @@ import (
 // are accepted only if want is exactly that kind. For these, and for an ONNX model with files
 // outside its folder, the error is [registry.CodeUnsafe]. Any other problem of the file is
 // [registry.CodeInvalid]; a read error of the disk is [registry.CodeInternal].
-func Check(path string, want Kind, lim Limits) error {
+func Check(path string, want Kind, lim bound.Limits) error {
 	if want == ONNX {
 		m, err := OpenONNX(path, lim)
 		if err != nil {
 			return err
 		}
-		return withPath(path, CheckExternalData(filepath.Dir(path), m))
+		return bound.InFile(path, onnx.CheckExternalData(filepath.Dir(path), m))
 	}
-	f, err := open(path)
+	f, err := bound.Open(path)
 	if err != nil {
 		return err
 	}
@@ -37,22 +37,22 @@ func Check(path string, want Kind, lim Limits) error {
 
 // CheckFile does [Check] for an open file, for all kinds except ONNX, which [ReadONNXFile]
 // reads. Errors use the name of f.
-func CheckFile(f *os.File, want Kind, lim Limits) error {
+func CheckFile(f *os.File, want Kind, lim bound.Limits) error {
 	size, found, err := look(f, lim)
 	if err != nil {
 		return err
 	}
 	if found.kind == want && want != Unknown && want != Empty && want != ONNX && !want.pickled() {
-		return withPath(f.Name(), checkStructure(want, f, size))
+		return bound.InFile(f.Name(), checkStructure(want, f, size))
 	}
 	return refuse(f.Name(), found, want)
 }
 
-// OpenONNX reads the model at path like [ReadONNX], after checking that the file is regular and
+// OpenONNX reads the model at path like [onnx.Read], after checking that the file is regular and
 // that its bytes are not of another kind. Errors: as [Check], with the name of the
 // file. It does not check the external data.
-func OpenONNX(path string, lim Limits) (*Model, error) {
-	f, err := open(path)
+func OpenONNX(path string, lim bound.Limits) (*onnx.Model, error) {
+	f, err := bound.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func OpenONNX(path string, lim Limits) (*Model, error) {
 }
 
 // ReadONNXFile does [OpenONNX] for an open file.
-func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
+func ReadONNXFile(f *os.File, lim bound.Limits) (*onnx.Model, error) {
 	size, found, err := look(f, lim)
 	if err != nil {
 		return nil, err
@@ -70,32 +70,20 @@ func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
 	if found.kind != ONNX && (found.kind != Unknown || found.detail != "") {
 		return nil, refuse(path, found, ONNX)
 	}
-	m, err := ReadONNX(f, size, lim)
+	m, err := onnx.Read(f, size, lim)
 	if err != nil && found.kind == Unknown {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: its bytes are not an ONNX model (%w)", path, err)
 	}
-	return m, withPath(path, err)
-}
-
-// open opens a file. It does not block on a pipe.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: there is no such file; check the path", path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open model file: %w", err)
-	}
-	return f, nil
+	return m, bound.InFile(path, err)
 }
 
 // look returns the kind of an open file, which must be regular and not too large.
-func look(f *os.File, lim Limits) (size int64, found finding, err error) {
+func look(f *os.File, lim bound.Limits) (size int64, found finding, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, finding{}, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
-	if err := acceptable(f.Name(), info, lim.withDefaults().MaxBytes); err != nil {
+	if err := acceptable(f.Name(), info, lim.WithDefaults().MaxBytes); err != nil {
 		return 0, finding{}, err
 	}
 	if found, err = inspect(f, info.Size()); err != nil {
@@ -156,12 +144,4 @@ func refuse(path string, found finding, want Kind) error {
 	return registry.Errorf(registry.CodeInvalid,
 		"%s: its bytes are %s, expected %s; convert the model or name another file",
 		path, says, want.Describe())
-}
-
-// withPath adds the file's name to an error and keeps the error's code.
-func withPath(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return registry.Errorf(registry.CodeOf(err), "%s: %w", path, err)
 }

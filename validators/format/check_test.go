@@ -9,28 +9,30 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 func TestCheckPasses(t *testing.T) {
 	t.Parallel()
 	for file, kind := range map[string]format.Kind{
-		"linear.onnx": format.ONNX, "branches.onnx": format.ONNX, "external.onnx": format.ONNX,
-		"functions.onnx": format.ONNX, "floats.npy": format.Numpy,
+		"onnx/testdata/linear.onnx": format.ONNX, "onnx/testdata/branches.onnx": format.ONNX, "onnx/testdata/external.onnx": format.ONNX,
+		"onnx/testdata/functions.onnx": format.ONNX, "testdata/floats.npy": format.Numpy,
 	} {
-		if err := format.Check(filepath.Join("testdata", file), kind, format.Limits{}); err != nil {
+		if err := format.Check(file, kind, bound.Limits{}); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	plan := write(t, t.TempDir(), "engine.plan", []byte("ptrt\x00\x00\x00\x00"))
-	if err := format.Check(plan, format.TensorRT, format.Limits{}); err != nil {
+	plan := formattest.Write(t, t.TempDir(), "engine.plan", []byte("ptrt\x00\x00\x00\x00"))
+	if err := format.Check(plan, format.TensorRT, bound.Limits{}); err != nil {
 		t.Errorf("a plan where a plan is expected: %v", err)
 	}
 }
 
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
-	pickle := string(testdata(t, "protocol4.pkl"))
-	torch := string(zipped(t, "archive/data.pkl", pickle))
+	pickle := string(formattest.Testdata(t, "protocol4.pkl"))
+	torch := string(formattest.Zipped(t, "archive/data.pkl", pickle))
 	tests := []struct {
 		name string
 		data string
@@ -49,18 +51,18 @@ func TestCheckRefuses(t *testing.T) {
 		{"unknown even if wanted", "hello world", format.Unknown, registry.CodeInvalid, "an unknown format"},
 		{"safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}", format.ONNX, registry.CodeInvalid, "a safetensors file, expected an ONNX model"},
 		{"text", "hello world", format.ONNX, registry.CodeInvalid, "not an ONNX model"},
-		{"cut", string(small()[:20]), format.ONNX, registry.CodeInvalid, "truncated at byte 20 of at least"},
+		{"cut", string(formattest.Small()[:20]), format.ONNX, registry.CodeInvalid, "truncated at byte 20 of at least"},
 		{"xz", "\xfd7zXZ\x00\x00\x04", format.Compressed, registry.CodeInvalid, "decompress it first"},
 		{"damaged zip", "PK\x03\x04" + strings.Repeat("a", 40), format.Zip, registry.CodeInvalid, "damaged zip"},
-		{"missing external data", string(modelOf(graphOf(msg{}.sub(5, external("w.bin", "", ""))))), format.ONNX, registry.CodeInvalid, "missing"},
-		{"external data elsewhere", string(modelOf(graphOf(msg{}.sub(5, external("../w.bin", "", ""))))), format.ONNX, registry.CodeUnsafe, "outside"},
+		{"missing external data", string(formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("w.bin", "", ""))))), format.ONNX, registry.CodeInvalid, "missing"},
+		{"external data elsewhere", string(formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("../w.bin", "", ""))))), format.ONNX, registry.CodeUnsafe, "outside"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			path := write(t, t.TempDir(), "model.onnx", []byte(tc.data))
-			err := format.Check(path, tc.want, format.Limits{})
-			wantCode(t, err, tc.code)
+			path := formattest.Write(t, t.TempDir(), "model.onnx", []byte(tc.data))
+			err := format.Check(path, tc.want, bound.Limits{})
+			formattest.WantCode(t, err, tc.code)
 			if msg := err.Error(); !strings.Contains(msg, tc.says) || !strings.Contains(msg, path) {
 				t.Errorf("%q does not say %q and the path", msg, tc.says)
 			}
@@ -75,61 +77,33 @@ func TestCheckFiles(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	model := write(t, dir, "model.onnx", small())
+	model := formattest.Write(t, dir, "model.onnx", formattest.Small())
 	link := filepath.Join(dir, "link.onnx")
 	if err := os.Symlink(model, link); err != nil {
 		t.Fatal(err)
 	}
 	for path, says := range map[string]string{pipe: "not a regular file", dir: "is a folder", filepath.Join(dir, "none"): "no such file"} {
-		err := format.Check(path, format.ONNX, format.Limits{})
-		wantCode(t, err, registry.CodeInvalid)
+		err := format.Check(path, format.ONNX, bound.Limits{})
+		formattest.WantCode(t, err, registry.CodeInvalid)
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("%q does not say %q", err, says)
 		}
 	}
-	if err := format.Check(link, format.ONNX, format.Limits{}); err != nil {
+	if err := format.Check(link, format.ONNX, bound.Limits{}); err != nil {
 		t.Errorf("a model behind a link of the user's own: %v", err)
 	}
-	wantCode(t, format.Check(model, format.ONNX, format.Limits{MaxBytes: 5}), registry.CodeInvalid)
+	formattest.WantCode(t, format.Check(model, format.ONNX, bound.Limits{MaxBytes: 5}), registry.CodeInvalid)
 }
 
-func TestCheckExternalData(t *testing.T) {
+// A model of the limit's size passes.
+func TestCheckAtTheLimits(t *testing.T) {
 	t.Parallel()
-	outside := write(t, t.TempDir(), "secret", make([]byte, 64))
 	dir := t.TempDir()
-	write(t, dir, "w.bin", make([]byte, 64))
-	write(t, dir, "sub/w..bin", make([]byte, 64))
-	write(t, dir, "short.bin", make([]byte, 7))
-	for name, target := range map[string]string{"link.bin": outside, "inside.bin": "w.bin", "linked": "sub", "up": ".."} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+	path := formattest.Write(t, dir, "engine.plan", []byte("ptrt\x00\x00\x00\x00"))
+	if err := format.Check(path, format.TensorRT, bound.Limits{MaxBytes: 8}); err != nil {
+		t.Errorf("8 bytes of 8: %v", err)
 	}
-	tests := []struct {
-		location string
-		code     registry.Code // empty if it passes
-	}{
-		{"w.bin", ""}, {"./w.bin", ""}, {"sub/w..bin", ""},
-		{outside, registry.CodeUnsafe}, {"../secret", registry.CodeUnsafe}, {"sub/../w.bin", registry.CodeUnsafe},
-		{"sub/../../x", registry.CodeUnsafe}, {`..\secret`, registry.CodeUnsafe}, {`C:/secret`, registry.CodeUnsafe},
-		{"w.bin\x00", registry.CodeUnsafe}, {strings.Repeat("a", 300), registry.CodeUnsafe},
-		{"link.bin", registry.CodeUnsafe}, {"inside.bin", registry.CodeUnsafe}, {"linked/w..bin", registry.CodeUnsafe},
-		{"up/x", registry.CodeUnsafe}, {"sub", registry.CodeUnsafe}, {".", registry.CodeUnsafe}, {"w.bin/x", registry.CodeUnsafe},
-		{"none.bin", registry.CodeInvalid}, {"short.bin", registry.CodeInvalid},
-	}
-	for _, tc := range tests {
-		t.Run(strings.ReplaceAll(tc.location, "/", "|"), func(t *testing.T) {
-			t.Parallel()
-			m, err := read(t, modelOf(graphOf(msg{}.sub(5, external(tc.location, "", "")))))
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch err := format.CheckExternalData(dir, m); {
-			case tc.code == "" && err != nil:
-				t.Errorf("refused: %v", err)
-			case tc.code != "":
-				wantCode(t, err, tc.code)
-			}
-		})
+	if err := format.Check(path, format.TensorRT, bound.Limits{MaxBytes: 7}); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("8 bytes of 7: error %v, want CodeInvalid", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 // call is a pickle of protocol 0 that runs a program.
@@ -82,34 +83,34 @@ func npyOf(version byte, header, data string) []byte {
 // containers wrap a pickle.
 func containers(t testing.TB) []hostile {
 	objects := string(npyOf(1, "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", call))
-	torch := string(zipped(t, "archive/data.pkl", "\x80\x02}q\x00.", "archive/data/0", "weights", "archive/version", "3\n"))
-	script := zipped(t, "m/code/__torch__.py", "class M(Module): ...", "m/constants.pkl", "\x80\x02).", "m/data.pkl", "\x80\x02}.")
-	hidden := string(zipped(t, "weights", call))
+	torch := string(formattest.Zipped(t, "archive/data.pkl", "\x80\x02}q\x00.", "archive/data/0", "weights", "archive/version", "3\n"))
+	script := formattest.Zipped(t, "m/code/__torch__.py", "class M(Module): ...", "m/constants.pkl", "\x80\x02).", "m/data.pkl", "\x80\x02}.")
+	hidden := string(formattest.Zipped(t, "weights", call))
 	nemo := tarred(t, "./model_config.yaml", "target: nemo", "./model_weights.ckpt", torch)
 	deep := call
 	for range 6 {
-		deep = string(zipped(t, "inner.zip", deep))
+		deep = string(formattest.Zipped(t, "inner.zip", deep))
 	}
 	return []hostile{
 		{"torch", []byte(torch), `entry "archive/data.pkl"`},
 		{"TorchScript", script, `entry "m/constants.pkl"`},
 		{"torch, damaged", []byte(torch[:70]), "of a damaged archive"},
-		{"npz of objects", zipped(t, "a.npy", objects), `entry "a.npy"`},
+		{"npz of objects", formattest.Zipped(t, "a.npy", objects), `entry "a.npy"`},
 		{"npz of objects, stored", stored(t, "a.npy", objects), `entry "a.npy"`},
 		{"pickle by another name in a zip", []byte(hidden), `entry "weights"`},
-		{"compressed pickle in a zip", zipped(t, "weights", string(compress(t, []byte(call), gz))), `entry "weights", compressed by gzip`},
-		{"torch export with a torch file in it", zipped(t, "data/weights/model.pt", torch), `entry "data/weights/model.pt", entry "archive/data.pkl"`},
+		{"compressed pickle in a zip", formattest.Zipped(t, "weights", string(compress(t, []byte(call), gz))), `entry "weights", compressed by gzip`},
+		{"torch export with a torch file in it", formattest.Zipped(t, "data/weights/model.pt", torch), `entry "data/weights/model.pt", entry "archive/data.pkl"`},
 		{"torch file stored in a zip", stored(t, "model.bin", torch), `entry "model.bin", entry "archive/data.pkl"`},
 		{"nemo", nemo, `entry "./model_weights.ckpt", entry "archive/data.pkl"`},
 		{"nemo, compressed", compress(t, nemo, gz), `compressed by gzip, entry "./model_weights.ckpt", entry "archive/data.pkl"`},
 		{"old torch", tarred(t, "sys_info", "\x80\x02}.", "pickle", "\x80\x02}."), "a tar archive with a Python pickle in it"},
 		{"pickle in a zip in a tar", tarred(t, "a.zip", hidden), `entry "a.zip", entry "weights"`},
 		{"pickle in a zip in a compressed tar", compress(t, tarred(t, "a.zip", hidden), gz), `compressed by gzip, entry "a.zip", entry "weights"`},
-		{"pickle in a stream in a tar in a zip", zipped(t, "a.tar", string(tarred(t, "b", string(compress(t, []byte(call), zl))))), `entry "a.tar", entry "b", compressed by zlib`},
+		{"pickle in a stream in a tar in a zip", formattest.Zipped(t, "a.tar", string(tarred(t, "b", string(compress(t, []byte(call), zl))))), `entry "a.tar", entry "b", compressed by zlib`},
 		{"pickle in too many zips", []byte(deep), "inside more than 4 others"},
-		{"zip behind a model", append([]byte(small()), torch...), `entry "archive/data.pkl"`},
-		{"encrypted entry", flagged(zipped(t, "weights", "secret")), "entry is encrypted"},
-		{"unknown compression", method(zipped(t, "weights", "secret"), 93), `entry "weights" that cannot be looked into`},
+		{"zip behind a model", append([]byte(formattest.Small()), torch...), `entry "archive/data.pkl"`},
+		{"encrypted entry", flagged(formattest.Zipped(t, "weights", "secret")), "entry is encrypted"},
+		{"unknown compression", method(formattest.Zipped(t, "weights", "secret"), 93), `entry "weights" that cannot be looked into`},
 	}
 }
 
@@ -120,16 +121,16 @@ func programs(t testing.TB) []hostile {
 	const hdf5 = "\x89HDF\r\n\x1a\n\x00\x00\x00\x00\x00\x08\x08\x00"
 	const elf = "\x7fELF\x02\x01\x01\x00"
 	return []hostile{
-		{"Keras with a Lambda layer", zipped(t, "metadata.json", `{"keras_version": "3.5.0"}`, "config.json", lambda, "model.weights.h5", hdf5), `entry "config.json", a Lambda layer`},
-		{"Keras with a lambda function", zipped(t, "config.json", function), "a lambda function as Python bytecode"},
-		{"Keras without", zipped(t, "config.json", `{"class_name": "Functional"}`, "model.weights.h5", hdf5), `entry "model.weights.h5": an HDF5 file`},
+		{"Keras with a Lambda layer", formattest.Zipped(t, "metadata.json", `{"keras_version": "3.5.0"}`, "config.json", lambda, "model.weights.h5", hdf5), `entry "config.json", a Lambda layer`},
+		{"Keras with a lambda function", formattest.Zipped(t, "config.json", function), "a lambda function as Python bytecode"},
+		{"Keras without", formattest.Zipped(t, "config.json", `{"class_name": "Functional"}`, "model.weights.h5", hdf5), `entry "model.weights.h5": an HDF5 file`},
 		{"architecture of Keras", []byte(" \n" + lambda), "a Lambda layer, with Python bytecode as function"},
 		{"HDF5 of weights", []byte(hdf5), "an HDF5 file"},
 		{"HDF5 with a Lambda layer", []byte(hdf5 + `model_config` + strings.ReplaceAll(lambda, "Functional", "Model")), "its model_config has a Lambda layer"},
 		{"HDF5 with a link to another file", []byte(hdf5 + "\x00/etc/passwd\x00/dataset"), "an HDF5 file"},
 		{"HDF5 behind a block of the user", append(make([]byte, 512), hdf5...), "an HDF5 file"},
-		{"SavedModel", saved(msg{}.str(2, "ReadFile")), "the graph of a TensorFlow SavedModel"},
-		{"skops", zipped(t, "schema.json", `{"__class__": "Ridge", "_skops_version": "0.16.0"}`), "a skops archive"},
+		{"SavedModel", formattest.Saved(formattest.Msg{}.Str(2, "ReadFile")), "the graph of a TensorFlow SavedModel"},
+		{"skops", formattest.Zipped(t, "schema.json", `{"__class__": "Ridge", "_skops_version": "0.16.0"}`), "a skops archive"},
 		{"library", []byte(elf), "labelled native-code"},
 		{"library of a Mac", []byte("\xcf\xfa\xed\xfe\x07\x00\x00\x01"), "labelled native-code"},
 		{"static library", []byte("!<arch>\n//"), "labelled native-code"},
@@ -137,7 +138,7 @@ func programs(t testing.TB) []hostile {
 		{"GPU code", []byte("\x50\xed\x55\xba\x01\x00"), "labelled native-code"},
 		{"TensorRT plan", []byte("ptrt\x00\x00\x00\x00"), "labelled native-code"},
 		{"IREE module", []byte("\x18\x00\x00\x00IREE\x00\x00"), "labelled native-code"},
-		{"package with a library", zipped(t, "model/data/aotinductor/model.so", elf), `entry "model/data/aotinductor/model.so": an executable or shared object`},
+		{"package with a library", formattest.Zipped(t, "model/data/aotinductor/model.so", elf), `entry "model/data/aotinductor/model.so": an executable or shared object`},
 		{"library in a tar", tarred(t, "lib.so", elf), `entry "lib.so"`},
 	}
 }
@@ -145,7 +146,7 @@ func programs(t testing.TB) []hostile {
 // bombs cost their readers more than they are.
 func bombs(t testing.TB) []hostile {
 	zeros := compress(t, make([]byte, 16<<20), gz)
-	claims := func(size uint32) []byte { return sized(zipped(t, "a", "a"), size) }
+	claims := func(size uint32) []byte { return sized(formattest.Zipped(t, "a", "a"), size) }
 	many := make([]string, 0, 2*5000)
 	for i := range 5000 {
 		many = append(many, fmt.Sprint(i), "")
@@ -153,7 +154,7 @@ func bombs(t testing.TB) []hostile {
 	return []hostile{
 		{"zip that claims gigabytes", claims(3 << 30), "(a zip bomb?)"},
 		{"zip with overlapping entries", overlapping(), "entries that overlap (a zip bomb?)"},
-		{"zip of very many entries", zipped(t, many...), "5000 entries, more than can be looked into"},
+		{"zip of very many entries", formattest.Zipped(t, many...), "5000 entries, more than can be looked into"},
 		{"stream that expands too much", bytes.Repeat(zeros, 33), "it expands too much"},
 		{"stream in a zip that expands too much", stored(t, "a", string(bytes.Repeat(zeros, 33))), "it expands too much"},
 		{"two streams that expand too much together", stored(t, "a", string(bytes.Repeat(zeros, 17)), "b", string(bytes.Repeat(zeros, 17))), "it expands too much"},
@@ -171,12 +172,12 @@ func travelers(t testing.TB) []hostile {
 		{"tar with a hard link", linked(tar.TypeLink), "is a link"},
 		{"tar with a device", linked(tar.TypeChar), "is neither a file nor a folder"},
 		{"tar with a pipe", linked(tar.TypeFifo), "is neither a file nor a folder"},
-		{"model with data elsewhere", modelOf(graphOf(msg{}.sub(5, external("../../etc/passwd", "", "")))), "outside the model's folder"},
-		{"model with data at the root", modelOf(graphOf(msg{}.sub(5, external("/etc/passwd", "", "")))), "outside the model's folder"},
+		{"model with data elsewhere", formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("../../etc/passwd", "", "")))), "outside the model's folder"},
+		{"model with data at the root", formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("/etc/passwd", "", "")))), "outside the model's folder"},
 	}
 	for _, name := range []string{"../a", "a/../../b", "/etc/passwd", `..\a`, "C:/a"} {
 		all = append(all,
-			hostile{"zip with " + name, zipped(t, name, "x"), "would be written outside its folder"},
+			hostile{"zip with " + name, formattest.Zipped(t, name, "x"), "would be written outside its folder"},
 			hostile{"tar with " + name, tarred(t, name, "x"), "would be written outside its folder"})
 	}
 	return all

@@ -7,11 +7,11 @@
 //   - [Sniff] recognizes the kind of the bytes, and finds pickles also inside archives
 //     and compressed streams;
 //   - [Check] lets a file pass only as the one [Kind] that the caller expects;
-//   - [ReadONNX] walks an ONNX model on the wire without loading its tensors,
+//   - [onnx.Read] walks an ONNX model on the wire without loading its tensors,
 //     and returns its inputs, outputs, operators and references;
-//   - [CheckExternalData] keeps the files that a model refers to in its folder.
+//   - [onnx.CheckExternalData] keeps the files that a model refers to in its folder.
 //
-// This package never executes, imports or maps a file. [Limits] bound the bytes, depth and
+// This package never executes, imports or maps a file. [bound.Limits] bound the bytes, depth and
 // memory of reading. A check is valid for the bytes at that moment: code that uses the file
 // later must use the same bytes, for example by their digest.
 package format

@@ -9,6 +9,8 @@ import (
 	"hash/crc32"
 	"strings"
 	"testing"
+
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 // evasions are files that Python reads in another way than Go does.
@@ -30,8 +32,8 @@ func folders(t testing.TB) []hostile {
 		{"pickle in a folder of NTFS", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: ntfs, ExternalAttrs: 0x10}, call), `entry "weights"`},
 		{"folder without a slash", zipEntry(t, zip.FileHeader{Name: "weights", CreatorVersion: unix, ExternalAttrs: 0o040755 << 16}, "text"), `entry "weights" that is a folder with bytes of its own`},
 		{"folder with bytes", renamed(stored(t, "weights_", call), "weights_", "weights/"), `entry "weights/" that is a folder with bytes of its own`},
-		{"folder with compressed bytes", renamed(zipped(t, "weights_", call), "weights_", "weights/"), `entry "weights/" that is a folder with bytes of its own`},
-		{"folder that says it has no bytes", sized(renamed(zipped(t, "weights_", call), "weights_", "weights/"), 0), `entry "weights/" that is a folder with bytes of its own`},
+		{"folder with compressed bytes", renamed(formattest.Zipped(t, "weights_", call), "weights_", "weights/"), `entry "weights/" that is a folder with bytes of its own`},
+		{"folder that says it has no bytes", sized(renamed(formattest.Zipped(t, "weights_", call), "weights_", "weights/"), 0), `entry "weights/" that is a folder with bytes of its own`},
 	}
 }
 
@@ -41,7 +43,7 @@ func streams(t testing.TB) []hostile {
 	zeros, keras := strings.Repeat("\x00", 10), `{"class_name": "Lambda"}`
 	gzipped := func(s string) string { return string(compress(t, []byte(s), gz)) }
 	whole := gzipped(keras)
-	broken := []byte(gzipped(strings.Repeat("text", 5000) + string(zipped(t, "a", keras))))
+	broken := []byte(gzipped(strings.Repeat("text", 5000) + string(formattest.Zipped(t, "a", keras))))
 	broken[len(broken)-5]++ // of the checksum
 	named := gzipped(keras)
 	named = named[:3] + "\x08" + named[4:10] + strings.Repeat("n", 600) + "\x00" + named[10:]
@@ -57,18 +59,18 @@ func streams(t testing.TB) []hostile {
 		{"gzip with zeros behind it", []byte(whole + zeros), "compressed by gzip, a Lambda layer"},
 		{"gzip with text behind it", []byte(whole + "some text"), "compressed by gzip, a Lambda layer"},
 		{"gzip in two parts with zeros between", []byte(gzipped(keras[:10]) + zeros + gzipped(keras[10:]) + zeros), "compressed by gzip, a Lambda layer"},
-		{"gzip of a zip with zeros behind it", []byte(gzipped("text"+string(zipped(t, "a", call))) + zeros), `compressed by gzip, entry "a"`},
+		{"gzip of a zip with zeros behind it", []byte(gzipped("text"+string(formattest.Zipped(t, "a", call))) + zeros), `compressed by gzip, entry "a"`},
 		{"gzip with a wrong checksum", broken, "compressed by gzip"},
 		{"gzip with a long name", []byte(named), "a damaged stream of gzip"},
 		{"gzip with a wrong checksum of its header", []byte(checked), "a damaged stream of gzip"},
 		{"gzip that safetensors could be", []byte(numbers), "compressed by gzip, a Lambda layer"},
 		{"zlib with a wrong checksum", append(compress(t, []byte(keras), zl)[:len(compress(t, []byte(keras), zl))-1], 0), "compressed by zlib, a Lambda layer"},
-		{"gzip with zeros behind it in a zip", zipped(t, "a", whole+zeros), "compressed by gzip, a Lambda layer"},
+		{"gzip with zeros behind it in a zip", formattest.Zipped(t, "a", whole+zeros), "compressed by gzip, a Lambda layer"},
 		{"bzip2 of much with two bytes behind it",
 			append(unhex(t,
 				"425a6839314159265359b1cd2cd700031d9f80d400001000040000be07080a0008200050a699189898824a69311e846f546020138102015a88100b5473181fb97c77e4391cc3c680402fc5dc914e14242c734b35c0"), "no"...), "compressed by bzip2, a Lambda layer"},
 		{"gzip with text behind it, longer", []byte(whole + strings.Repeat("some text ", 10)), "compressed by gzip, a Lambda layer"},
-		{"gzip that breaks far behind", []byte(gzipped(strings.Repeat("text", 5<<20)+string(zipped(t, "a", call))) + "\x1f\x8b\x08\xff"), "it may have an archive at its end"},
+		{"gzip that breaks far behind", []byte(gzipped(strings.Repeat("text", 5<<20)+string(formattest.Zipped(t, "a", call))) + "\x1f\x8b\x08\xff"), "it may have an archive at its end"},
 	}
 }
 
@@ -77,7 +79,7 @@ func configurations(t testing.TB) []hostile {
 	const layer = `"class_name": "Lambda", "config": {}}`
 	const says = "a Lambda layer"
 	utf16 := func(s string) string { return string(bytes.Join(bytes.Split([]byte(s), nil), []byte{0})) + "\x00" }
-	entry := func(json string) []byte { return zipped(t, "config.json", json) }
+	entry := func(json string) []byte { return formattest.Zipped(t, "config.json", json) }
 	header := fmt.Sprintf("%-100s%-24s%-24s%-8s0%-355s", `{"a": "`, "", fmt.Sprintf("%011o", len(layer)+4), "CHECKSUM", `", `)
 	sum := 0
 	for _, c := range []byte(strings.ReplaceAll(header, "CHECKSUM", "        ")) {
@@ -130,12 +132,12 @@ func records(t testing.TB) []hostile {
 func directories(t testing.TB) []hostile {
 	le := binary.LittleEndian
 	const says = "with a directory that Python and Go find at different places"
-	cut := append([]byte("x"), zipped(t, "a", call)...)
+	cut := append([]byte("x"), formattest.Zipped(t, "a", call)...)
 	cut[len(cut)-2] = 5
 	moved := append([]byte{}, cut...)
 	le.PutUint32(moved[len(moved)-6:], le.Uint32(moved[len(moved)-6:])+1)
 
-	decoy, found := zipped(t, "a", "text"), zipped(t, "a", call) // the offset leads to one, the size to the other
+	decoy, found := formattest.Zipped(t, "a", "text"), formattest.Zipped(t, "a", call) // the offset leads to one, the size to the other
 	two := append(bytes.Repeat([]byte(" "), len(found)-len(decoy)), decoy...)
 	two = append(two, found...)
 	le.PutUint32(two[len(two)-6:], uint32(bytes.Index(two, []byte("PK\x01\x02"))))

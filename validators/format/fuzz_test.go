@@ -1,7 +1,6 @@
 package format_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,31 +8,36 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 // seed adds every test file, and what the tests build.
 func seed(f *testing.F) {
 	f.Helper()
-	files, err := filepath.Glob("testdata/*.*")
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no test files: %v", err)
-	}
-	for _, name := range files {
-		f.Add(testdata(f, filepath.Base(name)))
+	var files []string
+	for _, pattern := range []string{"testdata/*.*", "onnx/testdata/*.*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			f.Fatalf("no test files: %v", err)
+		}
+		files = append(files, found...)
 	}
 	for _, name := range []string{"tokens.onnx", "segments.onnx"} {
-		data, err := os.ReadFile(runnable + name)
+		files = append(files, "../../cmd/mlpromote/testdata/models/"+name)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(small()))
-	f.Add([]byte(nested(3)))
-	f.Add([]byte(modelOf(graphOf(msg{}.sub(5, external("w.bin", "1", "2"))))))
-	f.Add([]byte(saved(msg{}.str(2, "MatMul").sub(5, msg{}.str(1, "f").sub(2, msg{}.sub(10, msg{}.str(1, "ReadFile")))))))
-	f.Add(zipped(f, "a/data.pkl", "\x80\x02."))
-	f.Add(zipped(f, "a", "I1\n."))
+	f.Add([]byte(formattest.Small()))
+	f.Add([]byte(formattest.Nested(3)))
+	f.Add([]byte(formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("w.bin", "1", "2"))))))
+	f.Add([]byte(formattest.Saved(formattest.Msg{}.Str(2, "MatMul").Sub(5, formattest.Msg{}.Str(1, "f").Sub(2, formattest.Msg{}.Sub(10, formattest.Msg{}.Str(1, "ReadFile")))))))
+	f.Add(formattest.Zipped(f, "a/data.pkl", "\x80\x02."))
+	f.Add(formattest.Zipped(f, "a", "I1\n."))
 	f.Add(compress(f, []byte("I1\n."), gz))
 	f.Add(compress(f, []byte("I1\n."), zl))
 	for _, c := range corpus(f) {
@@ -74,7 +78,7 @@ func FuzzGateWrapped(f *testing.F) {
 			return
 		}
 		for name, wrapped := range map[string][]byte{
-			"zip": zipped(t, "a", string(data)), "stored zip": stored(t, "a", string(data)),
+			"zip": formattest.Zipped(t, "a", string(data)), "stored zip": stored(t, "a", string(data)),
 			"tar": tarred(t, "a", string(data)), "gzip": compress(t, data, gz),
 			"compressed tar": compress(t, tarred(t, "a", string(data)), gz),
 		} {
@@ -98,29 +102,6 @@ func FuzzSniff(f *testing.F) {
 		}
 		if len(data) > 2 && data[0] == 0x80 && data[1] <= 5 && strings.ContainsRune("c(]})NX\x8c\x93\x95", rune(data[2])) && kind != format.Pickle {
 			t.Errorf("a pickle's header is %v", kind)
-		}
-	})
-}
-
-// FuzzReadONNX expects a whole model or an error with a code, in bounded
-// memory; and that what is read as a model is not also recognised as nothing.
-func FuzzReadONNX(f *testing.F) {
-	seed(f)
-	lim := format.Limits{MaxDepth: 8, MaxNodes: 1000, MaxTensors: 1000, MaxFields: 100_000, MaxMemory: 1 << 20}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := format.ReadONNX(bytes.NewReader(data), int64(len(data)), lim)
-		if err != nil {
-			if code := registry.CodeOf(err); m != nil || code != registry.CodeInvalid && code != registry.CodeUnsafe {
-				t.Errorf("%v, code %q", err, code)
-			}
-			return
-		}
-		if len(m.Outputs) == 0 || len(m.Opsets) == 0 || m.IRVersion < 1 || m.InitializerBytes < 0 {
-			t.Errorf("half a model: %+v", m)
-		}
-		checkUses(t, m)
-		if sniff(data) == format.Unknown {
-			t.Error("a model of unknown format")
 		}
 	})
 }

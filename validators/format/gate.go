@@ -7,6 +7,10 @@ import (
 	"path"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/classical"
+	"mlpromote.dev/mlpromote/validators/format/gguf"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // Gate checks files without an expected kind: assets, results of drivers, and pushed and imported
@@ -18,7 +22,7 @@ type Gate struct {
 	// Beside returns the size of another file of the same engine, by its path in it. It checks the
 	// external data of ONNX models. nil: an ONNX model must not have external data.
 	Beside func(name string) (size int64, ok bool)
-	Limits Limits
+	Limits bound.Limits
 }
 
 // Check returns nil if the size bytes of r, the file of that name, may be in a release. It reads a
@@ -33,9 +37,9 @@ func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s%s", name, says, todo)
 	}
 	if found.kind == ONNX {
-		return withPath(name, g.checkONNX(name, r, size))
+		return bound.InFile(name, g.checkONNX(name, r, size))
 	}
-	return withPath(name, checkStructure(found.kind, r, size))
+	return bound.InFile(name, checkStructure(found.kind, r, size))
 }
 
 // checkStructure checks the formats whose readers trust what a file says about its own sizes and nesting.
@@ -43,13 +47,14 @@ func (g Gate) Check(name string, r io.ReaderAt, size int64) error {
 func checkStructure(kind Kind, r io.ReaderAt, size int64) error {
 	switch kind {
 	case GGUF:
-		return checkGGUF(r, size)
+		_, err := gguf.Read(r, size)
+		return err
 	case XGBoost:
-		return checkXGBoost(r, size)
+		return classical.CheckXGBoost(r, size)
 	case LightGBM:
-		return checkLightGBM(r, size)
+		return classical.CheckLightGBM(r, size)
 	case PMML:
-		return checkPMML(r, size)
+		return classical.CheckPMML(r, size)
 	}
 	return nil
 }
@@ -84,22 +89,14 @@ func (g Gate) objection(found finding) (says, todo string) {
 
 // checkONNX checks that the external data of a model is among the files beside it.
 func (g Gate) checkONNX(name string, r io.ReaderAt, size int64) error {
-	m, err := ReadONNX(&window{r: r, size: size}, size, g.Limits)
+	m, err := onnx.Read(&bound.Window{R: r, Size: size}, size, g.Limits)
 	if err != nil {
 		return err
 	}
-	for _, location := range m.ExternalData {
-		if !isPlainPath(location) {
-			return outside(location)
+	return onnx.CheckExternalSizes(m, func(location string) (int64, bool) {
+		if g.Beside == nil {
+			return 0, false
 		}
-		there, ok := int64(0), false
-		if g.Beside != nil {
-			there, ok = g.Beside(path.Join(path.Dir(name), location))
-		}
-		if !ok || there < m.ExternalBytes[location] {
-			return registry.Errorf(registry.CodeInvalid,
-				"external data %q is missing or too short: store it next to the model, or in it", location)
-		}
-	}
-	return nil
+		return g.Beside(path.Join(path.Dir(name), location))
+	})
 }

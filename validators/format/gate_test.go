@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 // gate takes bytes through a gate.
@@ -37,15 +38,15 @@ func honestGGUF() []byte {
 // Honest files of each format pass.
 func TestGatePasses(t *testing.T) {
 	t.Parallel()
-	floats := string(testdata(t, "floats.npy"))
+	floats := string(formattest.Testdata(t, "floats.npy"))
 	for name, data := range map[string][]byte{
 		"empty":                        {},
-		"onnx":                         small(),
+		"onnx":                         formattest.Small(),
 		"npy":                          []byte(floats),
-		"npz":                          zipped(t, "a.npy", floats, "b.npy", floats),
-		"npz of zeros":                 zipped(t, "a.npy", floats+strings.Repeat("\x00", 20<<20)),
+		"npz":                          formattest.Zipped(t, "a.npy", floats, "b.npy", floats),
+		"npz of zeros":                 formattest.Zipped(t, "a.npy", floats+strings.Repeat("\x00", 20<<20)),
 		"zip with an empty folder":     renamed(stored(t, "a_", "", "a_b", "text"), "a_", "a/"),
-		"zip behind text":              append([]byte("some text "), zipped(t, "a", "text")...),
+		"zip behind text":              append([]byte("some text "), formattest.Zipped(t, "a", "text")...),
 		"zip with a folder of Java":    folderOfJava(t),
 		"safetensors":                  []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}"),
 		"gguf":                         honestGGUF(),
@@ -55,9 +56,9 @@ func TestGatePasses(t *testing.T) {
 		"tokenizer":                    []byte(`{"version": "1.0", "model": {"type": "WordPiece", "vocab": {"Lambda": 1, "class_name": 2}}}`),
 		"architecture of Keras":        []byte(`{"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense", "config": {}}]}}`),
 		"labels with NaN":              []byte(`{"labels": ["Lambda", "class_name"], "means": [NaN, -Infinity]}`),
-		"configuration with NaN":       zipped(t, "config.json", `{"model_type": "bert", "eps": NaN, "name": "class_name", "Lambda": "a"}`),
+		"configuration with NaN":       formattest.Zipped(t, "config.json", `{"model_type": "bert", "eps": NaN, "name": "class_name", "Lambda": "a"}`),
 		"braces":                       []byte("{{ class_name }} is \"Lambda\n"),
-		"much JSON in a zip":           zipped(t, "vocab.json", `{"a": "`+strings.Repeat("a", 17<<20)+`"}`),
+		"much JSON in a zip":           formattest.Zipped(t, "vocab.json", `{"a": "`+strings.Repeat("a", 17<<20)+`"}`),
 		"OpenVINO":                     []byte(`<?xml version="1.0"?><net name="m" version="11"></net>`),
 		"weights that lzma could be":   []byte("\x5d\x00\x00\x00\x00\x00\x00\x00\x5d\x00\x00\x00\x00\x00\x00\x00"),
 		"compressed text":              compress(t, []byte("Because it is a text.\n"), gz),
@@ -69,7 +70,7 @@ func TestGatePasses(t *testing.T) {
 			[]tar.Header{{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "9574d27"}},
 				{Name: "a", Typeflag: tar.TypeReg, Size: 4}}, []string{"", "text"}),
 		"compressed tar":           compress(t, tarred(t, "labels.txt", "cat\n", "b.npy", floats), gz),
-		"zip in a tar in a stream": compress(t, tarred(t, "a.zip", string(zipped(t, "labels.txt", "cat\n"))), gz),
+		"zip in a tar in a stream": compress(t, tarred(t, "a.zip", string(formattest.Zipped(t, "labels.txt", "cat\n"))), gz),
 	} {
 		if err := gate(false, data); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -82,7 +83,7 @@ func TestGatePassesModelsOfTheRepository(t *testing.T) {
 	t.Parallel()
 	refused := []string{".pkl", ".joblib", ".pt", ".pt2", ".h5", ".keras", ".skops", ".so"}
 	seen := map[string]int{}
-	for _, dir := range []string{"../../examples", "../../pipeline", "../../docs", "testdata", "../tensor", "../../cmd/mlpromote/testdata"} {
+	for _, dir := range []string{"../../examples", "../../pipeline", "../../docs", "testdata", "onnx/testdata", "../tensor", "../../cmd/mlpromote/testdata"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			ext := filepath.Ext(path)
 			if err != nil || !d.Type().IsRegular() || slices.Contains(refused, ext) || strings.Contains(path, "fuzz/") ||
@@ -126,7 +127,7 @@ func sizeOf(info fs.FileInfo) int64 {
 // The external data of a model has to be among the files beside it.
 func TestGateExternalData(t *testing.T) {
 	t.Parallel()
-	model := modelOf(graphOf(msg{}.sub(5, external("w.bin", "", ""))))
+	model := formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("w.bin", "", ""))))
 	for name, c := range map[string]struct {
 		beside map[string]int64
 		code   registry.Code

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format/bound"
 )
 
 // The entries of a .keras archive (keras.src.saving.saving_lib).
@@ -57,7 +58,7 @@ const exportKeras = "build the model of Keras' own layers, or export it: model.e
 
 // IsKeras reports whether the size bytes of r may be a .keras archive, which [CheckKeras] checks.
 func IsKeras(r io.ReaderAt, size int64) bool {
-	archive, err := zip.NewReader(&budget{r: r, left: zipDirBytes}, size)
+	archive, err := bound.Zip(r, size)
 	if err != nil {
 		return false
 	}
@@ -71,7 +72,7 @@ func IsKeras(r io.ReaderAt, size int64) bool {
 // nothing else, and a configuration that names only classes of Keras itself. Errors: CodeUnsafe
 // for a Lambda layer, a class of one's own, or a class that reaches for other files; CodeInvalid
 // for another file, or one beyond lim.
-func CheckKeras(f *os.File, lim Limits) error {
+func CheckKeras(f *os.File, lim bound.Limits) error {
 	size, found, err := look(f, lim)
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func CheckKeras(f *os.File, lim Limits) error {
 	}
 	config, err := kerasConfigOf(f, size)
 	if err != nil {
-		return withPath(f.Name(), err)
+		return bound.InFile(f.Name(), err)
 	}
 	if class := foreignClass(config, 0); class != "" {
 		return registry.WithHint(registry.Errorf(registry.CodeUnsafe, "%s: its configuration has %s, whose code is loaded with the model",
@@ -96,7 +97,7 @@ func CheckKeras(f *os.File, lim Limits) error {
 
 // kerasConfigOf reads the configuration of an archive that has nothing but what Keras writes.
 func kerasConfigOf(r io.ReaderAt, size int64) (any, error) {
-	archive, err := zip.NewReader(&budget{r: r, left: zipReadBytes}, size)
+	archive, err := zip.NewReader(&bound.Budget{R: r, Left: bound.ZipBytes}, size)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "the archive cannot be read: %w", err)
 	}

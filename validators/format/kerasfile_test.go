@@ -13,6 +13,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
 )
 
 const weights = "\x89HDF\r\n\x1a\n\x00\x00\x00\x00\x00\x08\x08\x00"
@@ -20,7 +22,7 @@ const weights = "\x89HDF\r\n\x1a\n\x00\x00\x00\x00\x00\x08\x08\x00"
 // kerasFile is a .keras archive with this configuration, and other entries.
 func kerasFile(t testing.TB, config string, more ...string) []byte {
 	t.Helper()
-	return zipped(t, append([]string{"metadata.json", `{"keras_version": "3.15.1"}`, "config.json", config, "model.weights.h5", weights}, more...)...)
+	return formattest.Zipped(t, append([]string{"metadata.json", `{"keras_version": "3.15.1"}`, "config.json", config, "model.weights.h5", weights}, more...)...)
 }
 
 // inLayers is a configuration with these objects among its layers.
@@ -86,18 +88,18 @@ func TestCheckKeras(t *testing.T) {
 		"a second configuration":      {kerasFile(t, inLayers(dense), "config.json", inLayers()), registry.CodeUnsafe, "its entries are"},
 		"a pickle":                    {kerasFile(t, inLayers(dense), "assets/words.pkl", "x"), registry.CodeUnsafe, "a zip archive with a Python pickle"},
 		"a configuration of no JSON":  {kerasFile(t, "{"), registry.CodeInvalid, "entry config.json"},
-		"no weights":                  {zipped(t, "config.json", inLayers(dense), "metadata.json", "{}"), registry.CodeInvalid, "expected a .keras archive"},
+		"no weights":                  {formattest.Zipped(t, "config.json", inLayers(dense), "metadata.json", "{}"), registry.CodeInvalid, "expected a .keras archive"},
 		"a text":                      {[]byte("hello"), registry.CodeInvalid, "expected a .keras archive"},
 		"an archive that is cut":      {kerasFile(t, inLayers(dense))[:200], registry.CodeInvalid, "damaged zip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, err := os.Open(write(t, t.TempDir(), "m.keras", c.data))
+			f, err := os.Open(formattest.Write(t, t.TempDir(), "m.keras", c.data))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			err = format.CheckKeras(f, format.Limits{})
+			err = format.CheckKeras(f, bound.Limits{})
 			if c.code == "" {
 				if err != nil {
 					t.Error(err)
@@ -116,12 +118,12 @@ func FuzzCheckKeras(f *testing.F) {
 	f.Add(inLayers(`{"module": "keras.layers", "class_name": "Dense", "config": {"units": 3}}`))
 	f.Add(`[[{"class_name": {"class_name": 1e400}}]]`)
 	f.Fuzz(func(t *testing.T, config string) {
-		file, err := os.Open(write(t, t.TempDir(), "m.keras", kerasFile(t, config)))
+		file, err := os.Open(formattest.Write(t, t.TempDir(), "m.keras", kerasFile(t, config)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		if err := format.CheckKeras(file, format.Limits{}); err != nil && registry.CodeOf(err) == registry.CodeInternal {
+		if err := format.CheckKeras(file, bound.Limits{}); err != nil && registry.CodeOf(err) == registry.CodeInternal {
 			t.Errorf("%v has no code", err)
 		}
 	})

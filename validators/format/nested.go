@@ -178,7 +178,7 @@ func leaves(name string) bool {
 
 // classifyMember classifies an entry of an archive, by its name too.
 func (in *inspection) classifyMember(name string, src *source, depth int) finding {
-	if isPickleName(name) {
+	if IsName(name) {
 		return finding{kind: Pickle}
 	}
 	found := in.classify(src, depth)

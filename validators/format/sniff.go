@@ -7,6 +7,11 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/validators/format/classical"
+	"mlpromote.dev/mlpromote/validators/format/jax"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
+	"mlpromote.dev/mlpromote/validators/format/pickle"
 )
 
 // Sniff returns the kind of the size bytes of r. It reads a limited part of them, if necessary
@@ -57,7 +62,7 @@ func (in *inspection) classify(src *source, depth int) finding {
 		return finding{kind: Empty}
 	}
 	head := src.head(headBytes)
-	if !startsZip(head) && looksPickled(head, src, src.size) {
+	if !startsZip(head) && pickle.Is(head, src, src.size) {
 		return finding{kind: Pickle}
 	}
 	if found := sniffKeras(head, src); found.refused() { // also if its beginning is the header of a tar
@@ -78,13 +83,13 @@ func (in *inspection) classify(src *source, depth int) finding {
 		return finding{kind: HDF5, detail: hdf5Detail(src)}
 	case isSafetensors(head, src.size):
 		return finding{kind: Safetensors}
-	case isONNX(src, src.size):
+	case onnx.Is(src, src.size):
 		return finding{kind: ONNX}
 	case isSavedModel(src, src.size):
 		return finding{kind: SavedModel}
 	case compressed:
 		return stream
-	case isJAXExport(src):
+	case jax.IsExport(src, src.size):
 		return finding{kind: JAXExport}
 	}
 	return finding{kind: sniffFlatbuffer(head)}
@@ -138,11 +143,11 @@ func sniffMagic(head []byte) finding {
 		return sniffNumpy(head)
 	case bytes.HasPrefix(head, []byte("GGUF")):
 		return finding{kind: GGUF}
-	case isXGBoost(head):
+	case classical.IsXGBoost(head):
 		return finding{kind: XGBoost}
-	case lightGBMHead.Match(head):
+	case classical.IsLightGBM(head):
 		return finding{kind: LightGBM}
-	case isPMML(head):
+	case classical.IsPMML(head):
 		return finding{kind: PMML}
 	case bytes.HasPrefix(head, []byte("ptrt")), bytes.HasPrefix(head, []byte("ftrt")):
 		return finding{kind: TensorRT}

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/formattest"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // compress runs data through one of the standard library's compressors.
@@ -33,8 +36,8 @@ func zl(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }
 
 func TestSniff(t *testing.T) {
 	t.Parallel()
-	pickle0 := string(testdata(t, "protocol0.pkl"))
-	pickle4 := string(testdata(t, "protocol4.pkl"))
+	pickle0 := string(formattest.Testdata(t, "protocol0.pkl"))
+	pickle4 := string(formattest.Testdata(t, "protocol4.pkl"))
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -49,11 +52,11 @@ func TestSniff(t *testing.T) {
 		want format.Kind
 	}{
 		{"empty", "", format.Empty},
-		{"onnx", string(small()), format.ONNX},
-		{"onnx cut in its graph", string(small()[:30]), format.ONNX},
-		{"onnx whose producer is a flatbuffer identifier", string(msg{}.num(1, 8).str(2, "ORTM").sub(7, graphOf()).sub(8, opset("", 17))), format.ONNX},
-		{"savedmodel", string(saved(msg{}.str(2, "MatMul"))), format.SavedModel},
-		{"savedmodel has no graph", string(msg{}.num(1, 1).sub(2, msg{}.str(1, "meta"))), format.Unknown},
+		{"onnx", string(formattest.Small()), format.ONNX},
+		{"onnx cut in its graph", string(formattest.Small()[:30]), format.ONNX},
+		{"onnx whose producer is a flatbuffer identifier", string(formattest.Msg{}.Num(1, 8).Str(2, "ORTM").Sub(7, formattest.GraphOf()).Sub(8, formattest.Opset("", 17))), format.ONNX},
+		{"savedmodel", string(formattest.Saved(formattest.Msg{}.Str(2, "MatMul"))), format.SavedModel},
+		{"savedmodel has no graph", string(formattest.Msg{}.Num(1, 1).Sub(2, formattest.Msg{}.Str(1, "meta"))), format.Unknown},
 		{"pickle without header", "(dp0\nS'a'\np1\nI1\ns.", format.Pickle},
 		{"pickle of one number", "I42\n.", format.Pickle},
 		{"protocol 0 that calls", "cos\nsystem\n(S'true'\ntR and then garbage", format.Pickle},
@@ -70,21 +73,21 @@ func TestSniff(t *testing.T) {
 		{"gzip text shorter than it says", string(compress(t, []byte("ChangeLog\n"), gz)), format.Compressed},
 		{"gzip of one long line", string(compress(t, []byte("performances = "+strings.Repeat("[1, 2], ", 1<<14)), gz)), format.Compressed},
 		{"makefile", "GOOS := $(if $(GOOS),$(GOOS),\nlinux)\n", format.Unknown},
-		{"zip that a pickle could be", string(zipped(t, "a", "\n.\n.\n.")), format.Zip},
+		{"zip that a pickle could be", string(formattest.Zipped(t, "a", "\n.\n.\n.")), format.Zip},
 		{"xz cannot be looked into", "\xfd7zXZ\x00\x00\x04", format.Unknown},
-		{"torch zip", string(zipped(t, "archive/data.pkl", pickle4, "archive/version", "3")), format.PickleZip},
-		{"renamed pickle in zip", string(zipped(t, "readme.txt", "hello", "data.bin", pickle0)), format.PickleZip},
-		{"compressed pickle in zip", string(zipped(t, "m", string(compress(t, []byte(pickle4), zl)))), format.PickleZip},
-		{"npz of objects", string(zipped(t, "a.npy", string(testdata(t, "objects.npy")))), format.PickleZip},
-		{"npz of floats", string(zipped(t, "a.npy", string(testdata(t, "floats.npy")))), format.Zip},
-		{"skops", string(zipped(t, "1.npy", string(testdata(t, "floats.npy")), "schema.json", `{"__class__": "Ridge", "_skops_version": "0.16.0"}`)), format.Skops},
-		{"skops with a pickle", string(zipped(t, "schema.json", `{"__class__": "Ridge", "_skops_version": "0.16.0"}`, "1.npy", pickle0)), format.PickleZip},
-		{"zip with another schema", string(zipped(t, "schema.json", `{"__class__": "Ridge"}`)), format.Zip},
-		{"empty zip", string(zipped(t)), format.Zip},
-		{"zip behind an onnx model", string(small()) + string(zipped(t, "data.pkl", pickle4)), format.PickleZip},
-		{"zip cut off", string(zipped(t, "archive/data.pkl", pickle4)[:60]), format.PickleZip},
-		{"objects npy", string(testdata(t, "objects.npy")), format.NumpyObject},
-		{"floats npy", string(testdata(t, "floats.npy")), format.Numpy},
+		{"torch zip", string(formattest.Zipped(t, "archive/data.pkl", pickle4, "archive/version", "3")), format.PickleZip},
+		{"renamed pickle in zip", string(formattest.Zipped(t, "readme.txt", "hello", "data.bin", pickle0)), format.PickleZip},
+		{"compressed pickle in zip", string(formattest.Zipped(t, "m", string(compress(t, []byte(pickle4), zl)))), format.PickleZip},
+		{"npz of objects", string(formattest.Zipped(t, "a.npy", string(formattest.Testdata(t, "objects.npy")))), format.PickleZip},
+		{"npz of floats", string(formattest.Zipped(t, "a.npy", string(formattest.Testdata(t, "floats.npy")))), format.Zip},
+		{"skops", string(formattest.Zipped(t, "1.npy", string(formattest.Testdata(t, "floats.npy")), "schema.json", `{"__class__": "Ridge", "_skops_version": "0.16.0"}`)), format.Skops},
+		{"skops with a pickle", string(formattest.Zipped(t, "schema.json", `{"__class__": "Ridge", "_skops_version": "0.16.0"}`, "1.npy", pickle0)), format.PickleZip},
+		{"zip with another schema", string(formattest.Zipped(t, "schema.json", `{"__class__": "Ridge"}`)), format.Zip},
+		{"empty zip", string(formattest.Zipped(t)), format.Zip},
+		{"zip behind an onnx model", string(formattest.Small()) + string(formattest.Zipped(t, "data.pkl", pickle4)), format.PickleZip},
+		{"zip cut off", string(formattest.Zipped(t, "archive/data.pkl", pickle4)[:60]), format.PickleZip},
+		{"objects npy", string(formattest.Testdata(t, "objects.npy")), format.NumpyObject},
+		{"floats npy", string(formattest.Testdata(t, "floats.npy")), format.Numpy},
 		{"escaped object npy", "\x93NUMPY\x01\x00\x30\x00" + fmt.Sprintf("%-47s\n", `{'descr':'\x7c\x4f','shape':()}`), format.NumpyObject},
 		{"safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}", format.Safetensors},
 		{"safetensors cut off", "\x09\x00\x00\x00\x00\x00\x00\x00{}", format.Unknown},
@@ -102,10 +105,10 @@ func TestSniff(t *testing.T) {
 		{"pmml with a declaration", "<!DOCTYPE PMML [<!ENTITY a \"b\">]>\n<PMML>", format.PMML},
 		{"xml", `<?xml version="1.0"?><net name="PMML "></net>`, format.Unknown},
 		{"tflite", "\x1c\x00\x00\x00TFL3", format.TFLite},
-		{"jax", jaxExport(13, "ML\xefR\x0d"), format.JAXExport},
-		{"jax without a program", jaxExport(12, "ML\xefR\x0d"), format.Unknown},
-		{"jax with another program", jaxExport(13, "ML\xefX\x0d"), format.Unknown},
-		{"jax cut off", jaxExport(13, "ML\xef"), format.Unknown},
+		{"jax", formattest.JAXExport(13, "ML\xefR\x0d"), format.JAXExport},
+		{"jax without a program", formattest.JAXExport(12, "ML\xefR\x0d"), format.Unknown},
+		{"jax with another program", formattest.JAXExport(13, "ML\xefX\x0d"), format.Unknown},
+		{"jax cut off", formattest.JAXExport(13, "ML\xef"), format.Unknown},
 		{"ort", "\x18\x00\x00\x00ORTM", format.ORT},
 		{"tensorrt", "ptrt\x00\x00\x00\x00", format.TensorRT},
 		{"tensorrt, other magic", "ftrt\x00\x00\x00\x00", format.TensorRT},
@@ -140,7 +143,7 @@ func TestSniffTexts(t *testing.T) {
 func TestSniffEveryProtocol(t *testing.T) {
 	t.Parallel()
 	for protocol := range 6 {
-		data := testdata(t, fmt.Sprintf("protocol%d.pkl", protocol))
+		data := formattest.Testdata(t, fmt.Sprintf("protocol%d.pkl", protocol))
 		if got := sniff(data); got != format.Pickle {
 			t.Errorf("protocol %d: Sniff = %v, want pickle", protocol, got)
 		}
@@ -162,7 +165,7 @@ func TestSniffUnreadable(t *testing.T) {
 	if got := format.Sniff(broken{}, 100); got != format.Unknown {
 		t.Errorf("Sniff = %v, want unknown", got)
 	}
-	_, err := format.ReadONNX(broken{}, 100, format.Limits{})
+	_, err := onnx.Read(broken{}, 100, bound.Limits{})
 	if err == nil || !strings.Contains(err.Error(), "disk on fire") {
 		t.Errorf("ReadONNX of a broken disk: %v", err)
 	}
@@ -182,5 +185,87 @@ func TestKind(t *testing.T) {
 	}
 	if format.ONNX.CarriesCode() || !format.Pickle.CarriesCode() || !format.TensorRT.CarriesCode() {
 		t.Error("the wrong kinds carry code")
+	}
+}
+
+func sniff(data []byte) format.Kind { return format.Sniff(bytes.NewReader(data), int64(len(data))) }
+
+// Beginnings that are just long enough, and one byte too short, for what recognises them.
+func TestSniffBoundaries(t *testing.T) {
+	t.Parallel()
+	pe := func(at byte, rest string) string {
+		return "MZ" + strings.Repeat("\x00", 58) + string([]byte{at, 0, 0, 0}) + rest
+	}
+	for name, c := range map[string]struct {
+		data string
+		want format.Kind
+	}{
+		"an ELF magic alone":               {"\x7fELF", format.NativeObject},
+		"three of its bytes":               {"\x7fEL", format.Unknown},
+		"a PE header behind a gap":         {pe(0x44, "\x00\x00\x00\x00PE\x00\x00"), format.NativeObject},
+		"a PE header that is cut":          {pe(0x40, "PE\x00"), format.Unknown},
+		"MZ in a text":                     {"MZ" + strings.Repeat("a", 70), format.Unknown},
+		"a flatbuffer identifier alone":    {"\x1c\x00\x00\x00TFL3", format.TFLite},
+		"a flatbuffer identifier, cut":     {"\x1c\x00\x00\x00TFL", format.Unknown},
+		"the shortest safetensors":         {"\x02\x00\x00\x00\x00\x00\x00\x00{}", format.Safetensors},
+		"a header too short for an object": {"\x01\x00\x00\x00\x00\x00\x00\x00{}", format.Unknown},
+		"a header that is no object":       {"\x02\x00\x00\x00\x00\x00\x00\x00[]", format.Unknown},
+		"HDF5 that is cut":                 {"\x89HDF\r\n\x1a", format.Unknown},
+		"HDF5 behind 512 bytes":            {strings.Repeat("\x00", 512) + "\x89HDF\r\n\x1a\n", format.HDF5},
+		"HDF5 behind 511 bytes":            {strings.Repeat("\x00", 511) + "\x89HDF\r\n\x1a\n", format.Unknown},
+		"the header of a pickle alone":     {"\x80\x05", format.Pickle},
+		"a protocol that there is not":     {"\x80\x06", format.Unknown},
+		"numpy of version 2":               {"\x93NUMPY\x02\x00\x02\x00\x00\x00{}", format.Numpy},
+		"numpy of version 3":               {"\x93NUMPY\x03\x00\x02\x00\x00\x00{}", format.Numpy},
+		"numpy of version 4":               {"\x93NUMPY\x04\x00\x02\x00\x00\x00{}", format.NumpyObject},
+		"numpy whose header is cut":        {"\x93NUMPY\x01\x00\x03\x00{}", format.NumpyObject},
+		"numpy without a header":           {"\x93NUMPY\x01\x00", format.NumpyObject},
+		"numpy that says object":           {"\x93NUMPY\x01\x00\x08\x00{'obj':1}", format.NumpyObject},
+		"numpy with an escape":             {"\x93NUMPY\x01\x00\x06\x00{'\\x':", format.NumpyObject},
+		"a folder in an archive":           {string(formattest.Zipped(t, "a/", "", "a/b", "text")), format.Zip},
+		"a flatbuffer that begins as zlib": {"\x78\x9c\xff\xffTFL3", format.TFLite},
+		"an empty archive behind bytes":    {"some text " + string(formattest.Zipped(t)), format.Unknown},
+		"an archive behind bytes":          {"some text " + string(formattest.Zipped(t, "a", "text")), format.Zip},
+		"an archive that is encrypted":     {encrypted(t), format.Unknown},
+		"a call after an import":           {"cos\nsystem\n)R text", format.Pickle},
+		"a call without an import":         {"N)R text", format.Unknown},
+		"a state without an import":        {"N}b text", format.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := sniff([]byte(c.data)); got != c.want {
+				t.Errorf("Sniff = %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// encrypted is an archive whose only entry says that it is encrypted.
+func encrypted(t *testing.T) string {
+	t.Helper()
+	data := formattest.Zipped(t, "a", "text")
+	data[6] |= 1                                         // local header
+	data[bytes.Index(data, []byte("PK\x01\x02"))+8] |= 1 // directory
+	return string(data)
+}
+
+// A SavedModel has one version, and graphs of it.
+func TestSniffSavedModel(t *testing.T) {
+	t.Parallel()
+	graph := formattest.Msg{}.Sub(2, formattest.Msg{}.Sub(2, formattest.Msg{}.Sub(1, formattest.Msg{}.Str(2, "Add"))))
+	for name, c := range map[string]struct {
+		data formattest.Msg
+		want format.Kind
+	}{
+		"version and graph":   {append(formattest.Msg{}.Num(1, 1), graph...), format.SavedModel},
+		"no version":          {graph, format.Unknown},
+		"another version":     {append(formattest.Msg{}.Num(1, 2), graph...), format.Unknown},
+		"no graph":            {formattest.Msg{}.Num(1, 1).Sub(2, formattest.Msg{}.Str(1, "meta")), format.Unknown},
+		"something else too":  {append(append(formattest.Msg{}.Num(1, 1), graph...), formattest.Msg{}.Num(3, 1)...), format.Unknown},
+		"a graph that is cut": {append(formattest.Msg{}.Num(1, 1), graph...)[:10], format.Unknown},
+	} {
+		if got := sniff(c.data); got != c.want {
+			t.Errorf("%s: Sniff = %v, want %v", name, got, c.want)
+		}
 	}
 }

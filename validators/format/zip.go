@@ -13,14 +13,11 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/validators/format/bound"
 )
 
 const (
-	// zipDirBytes limits the size of an archive's directory, which is also the memory that
-	// listing needs.
-	zipDirBytes = 32 << 20
-	// zipReadBytes limits what is read of an archive in all.
-	zipReadBytes = 1 << 30
 	// zipFree is what an archive may expand to, whatever its own size is; beyond that, zipRatio
 	// is how often its size.
 	zipFree, zipRatio = 1 << 30, 200
@@ -41,17 +38,17 @@ func (in *inspection) sniffZip(head []byte, src *source, depth int) (finding, bo
 	if depth >= maxNesting {
 		return tooDeep("a zip archive"), true
 	}
-	limited := &budget{r: src, left: zipDirBytes}
+	limited := &bound.Budget{R: src, Left: bound.ZipDirectoryBytes}
 	entries, err := zip.NewReader(limited, src.size)
 	switch {
-	case errors.Is(err, errBudget):
+	case errors.Is(err, bound.ErrBudget):
 		return finding{Unknown, "a zip archive with a directory that is too large to inspect", true}, true
 	case zipHides(src, err):
 		return finding{Unknown, "a zip archive with a directory that Python and Go find at different places", true}, true
 	case err == nil && (starts || len(entries.File) > 0):
-		limited.left = zipReadBytes
+		limited.Left = bound.ZipBytes
 		return in.sniffEntries(entries, limited, src.size, depth), true
-	case starts && isPickleName(firstEntry(head)):
+	case starts && IsName(firstEntry(head)):
 		return finding{PickleZip, fmt.Sprintf("entry %q of a damaged archive", firstEntry(head)), true}, true
 	case starts:
 		return finding{Unknown, "a damaged zip archive", false}, true
@@ -87,7 +84,7 @@ func firstEntry(head []byte) string {
 // every entry.
 func (in *inspection) sniffEntries(entries *zip.Reader, src io.ReaderAt, size int64, depth int) finding {
 	for _, f := range entries.File {
-		if isPickleName(f.Name) {
+		if IsName(f.Name) {
 			return finding{PickleZip, fmt.Sprintf("entry %q", f.Name), true}
 		}
 	}
@@ -227,8 +224,8 @@ var (
 	errSizes     = errors.New("it states two sizes")
 )
 
-// isPickleName reports whether an entry's name alone identifies a pickle.
-func isPickleName(name string) bool {
+// IsName reports whether an entry's name alone identifies a pickle.
+func IsName(name string) bool {
 	name = strings.ToLower(name)
 	for _, ext := range []string{".pkl", ".pickle", ".joblib", ".dill"} {
 		if strings.HasSuffix(name, ext) {
@@ -236,19 +233,4 @@ func isPickleName(name string) bool {
 		}
 	}
 	return false
-}
-
-var errBudget = errors.New("too many bytes")
-
-// budget fails after left bytes were read through it.
-type budget struct {
-	r    io.ReaderAt
-	left int64
-}
-
-func (b *budget) ReadAt(p []byte, off int64) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 {
-		return 0, errBudget
-	}
-	return b.r.ReadAt(p, off)
 }

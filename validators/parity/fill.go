@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // fills looks for fill values in the golden outputs of all cases, for outputs whose options ask for it and do not
@@ -35,7 +36,7 @@ func (run Run) fills(ctx context.Context) (map[string]*tensor.Magnitudes, error)
 }
 
 func (run Run) fillsOf(i int, shard artifact.Shard, found map[string]*tensor.Magnitudes) error {
-	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
+	golden, err := tensorfile.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (run Run) spans(shard artifact.Shard) (spans []span) {
 }
 
 // masked returns the elements of rows that count. Of a mask that does not fit, the comparison tells.
-func masked(masks *tensor.File, name string, from int, rows tensor.Tensor) (tensor.Tensor, error) {
+func masked(masks *tensorfile.File, name string, from int, rows tensor.Tensor) (tensor.Tensor, error) {
 	of, err := masks.Rows(name, int64(from), int64(from)+rows.Shape[0])
 	if err != nil {
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "mask %s: %s", name, err.Error())

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // scores are answers and the slice of each case, if there are any.
@@ -16,11 +17,11 @@ type scores struct {
 }
 
 // score adds the answers in rows of a shard; nil for all.
-func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores, rows []int64) error {
+func (l Labels) score(i int, golden, candidate *tensorfile.File, answers *scores, rows []int64) error {
 	if rows != nil && len(rows) == 0 {
 		return nil
 	}
-	cases, err := tensor.Open(filepath.Join(l.Dir, l.Shards[i].File), tensor.Limits{})
+	cases, err := tensorfile.Open(filepath.Join(l.Dir, l.Shards[i].File), tensorfile.Limits{})
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores, ro
 }
 
 // add adds the cases of rows of a shard to the answers.
-func (l Labels) add(i int, golden, candidate, cases *tensor.File, answers *scores, rows []int64) error {
+func (l Labels) add(i int, golden, candidate, cases *tensorfile.File, answers *scores, rows []int64) error {
 	if l.Scores != nil {
 		from, to := l.Shards[i].First, l.Shards[i].First+l.Shards[i].Count
 		if from < 0 || to > min(len(l.Scores.Reference), len(l.Scores.Engine)) {

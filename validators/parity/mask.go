@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Masks select the elements of outputs that count: those where an input of the cases is not 0.
@@ -20,11 +21,11 @@ type Masks struct {
 }
 
 // open opens the i-th shard of the cases; it returns nil if no output has a mask.
-func (m Masks) open(i int, limits tensor.Limits) (*tensor.File, error) {
+func (m Masks) open(i int, limits tensorfile.Limits) (*tensorfile.File, error) {
 	if len(m.Inputs) == 0 {
 		return nil, nil
 	}
-	return tensor.Open(filepath.Join(m.Dir, m.Shards[i].File), limits)
+	return tensorfile.Open(filepath.Join(m.Dir, m.Shards[i].File), limits)
 }
 
 // mask is the mask of one case.
@@ -80,7 +81,7 @@ func (m mask) place(index []int64) []int64 {
 }
 
 // result returns the figures of an output, with the worst element at its index in the output.
-func (m Masks) result(c *tensor.Comparison, output string, limits tensor.Limits) (tensor.Result, error) {
+func (m Masks) result(c *tensor.Comparison, output string, limits tensorfile.Limits) (tensor.Result, error) {
 	result := c.Result()
 	name, masked := m.Inputs[output]
 	if !masked || result.Worst == nil {

@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // shards writes one safetensors file for each set of tensors into a folder.
@@ -27,7 +28,7 @@ func shards(t *testing.T, sets ...map[string]tensor.Tensor) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(tensor.Write(f, tensors, nil), f.Close()); err != nil {
+		if err := errors.Join(tensorfile.Write(f, tensors, nil), f.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Run is the outputs to compare: two folders of safetensors shards with equal names and equal
@@ -25,7 +26,7 @@ type Run struct {
 	Copies  map[int]bool              // numbers of cases that have the inputs of another one: they count for no rate
 	Masks   Masks
 	Labels  Labels
-	Limits  tensor.Limits // of memory
+	Limits  tensorfile.Limits // of memory
 }
 
 // Labels says where the labels are. The zero Labels means no labels.
@@ -108,12 +109,12 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 
 func (run Run) shard(i int, shard artifact.Shard,
 	comparisons map[string]*tensor.Comparison, answers *scores) error {
-	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
+	golden, err := tensorfile.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
 	}
 	defer golden.Close()
-	candidate, err := tensor.Open(filepath.Join(run.Engine, shard.File), run.Limits)
+	candidate, err := tensorfile.Open(filepath.Join(run.Engine, shard.File), run.Limits)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ const rowsAtOnce = 64
 
 // sides is an output in the files of one shard.
 type sides struct {
-	golden, engine, masks *tensor.File
+	golden, engine, masks *tensorfile.File
 	output, mask          string // names of tensors; mask is "" for no mask
 	first                 int    // number of the first case
 	copies                map[int]bool

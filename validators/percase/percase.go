@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Names of tensors, and the entry of the metadata that says the version.
@@ -77,7 +78,7 @@ func (f Figures) marshal(of []outputFigure) ([]byte, error) {
 		}
 	}
 	var out bytes.Buffer
-	err := tensor.Write(&out, all, map[string]string{versionKey: version})
+	err := tensorfile.Write(&out, all, map[string]string{versionKey: version})
 	return out.Bytes(), err
 }
 
@@ -112,7 +113,7 @@ func readAll(data []byte) (accuracy.Columns, error) {
 	if len(data) > evidence.MaxCaseFigures {
 		return nil, fmt.Errorf("%d bytes: want at most %d", len(data), evidence.MaxCaseFigures)
 	}
-	file, err := tensor.NewFile(bytes.NewReader(data), int64(len(data)), tensor.Limits{MaxTensors: maxTensors, MaxRank: 1})
+	file, err := tensorfile.NewFile(bytes.NewReader(data), int64(len(data)), tensorfile.Limits{MaxTensors: maxTensors, MaxRank: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 func column[T tensor.Scalar](t testing.TB, values ...T) tensor.Tensor {
@@ -95,7 +96,7 @@ func TestReadsFilesWithoutOptionalFigures(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	one := column(t, 1.0)
-	if err := tensor.Write(&out, map[string]tensor.Tensor{"output.y.failed": column[int64](t, 2), "output.y.maxAbs": one, "output.y.cosine": one,
+	if err := tensorfile.Write(&out, map[string]tensor.Tensor{"output.y.failed": column[int64](t, 2), "output.y.maxAbs": one, "output.y.cosine": one,
 		"output.y.caseError": one, "output.y.equalMisses": one, "output.y.top1Misses": one}, map[string]string{"mlpromote.figures": "1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestRefuses(t *testing.T) {
 	t.Parallel()
 	file := func(metadata map[string]string, tensors map[string]tensor.Tensor) []byte {
 		var out bytes.Buffer
-		if err := tensor.Write(&out, tensors, metadata); err != nil {
+		if err := tensorfile.Write(&out, tensors, metadata); err != nil {
 			t.Fatal(err)
 		}
 		return out.Bytes()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 // OtherAnswers is what a comparison with an engine that always gives the most frequent answer misses.
@@ -74,7 +75,7 @@ func TestOtherAnswersComeLate(t *testing.T) {
 				values[i] = int64(1000 + i)
 			}
 		}
-		x := must(tensor.New(values, 1, 1<<19))
+		x := tensortest.Must(tensor.New(values, 1, 1<<19))
 		if err := compared.Add(0, x, x); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +125,7 @@ func TestOtherAnswersAtEachPlace(t *testing.T) {
 			if c.shape != nil {
 				shape = c.shape(n)
 			}
-			x := must(tensor.New(values, shape...))
+			x := tensortest.Must(tensor.New(values, shape...))
 			if err := compared.Add(n, x, x); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +148,7 @@ func TestOtherCases(t *testing.T) {
 		if n%4 == 0 {
 			mask[n] = 3
 		}
-		of := must(tensor.New(mask, 1, 1000))
+		of := tensortest.Must(tensor.New(mask, 1, 1000))
 		if err := c.Add(n, of, of); err != nil {
 			t.Fatal(err)
 		}

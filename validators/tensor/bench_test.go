@@ -1,12 +1,12 @@
 package tensor_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 const benchElements = 1 << 20
@@ -68,58 +68,10 @@ func benchPair(b *testing.B) (ref, eng tensor.Tensor) {
 		x[i] = float32(math.Sin(float64(i)))
 		y[i] = x[i] * (1 + 1e-6*float32(i%13))
 	}
-	return must(tensor.New(x, benchElements/1024, 1024)), must(tensor.New(y, benchElements/1024, 1024))
+	return tensortest.Must(tensor.New(x, benchElements/1024, 1024)), tensortest.Must(tensor.New(y, benchElements/1024, 1024))
 }
 
 func flat(b *testing.B, t tensor.Tensor, n int) tensor.Tensor {
 	b.Helper()
 	return tensor.Tensor{DType: t.DType, Shape: []int64{int64(n)}, Data: t.Data[:n*t.DType.Size()]}
-}
-
-func benchFile(b *testing.B) *tensor.File {
-	b.Helper()
-	ref, _ := benchPair(b)
-	var buf bytes.Buffer
-	if err := tensor.Write(&buf, map[string]tensor.Tensor{"x": ref}, nil); err != nil {
-		b.Fatal(err)
-	}
-	return must(tensor.NewFile(bytes.NewReader(buf.Bytes()), int64(buf.Len()), tensor.Limits{}))
-}
-
-func BenchmarkFileTensor(b *testing.B) {
-	f := benchFile(b)
-	b.SetBytes(4 * benchElements)
-	for b.Loop() {
-		must(f.Tensor("x"))
-	}
-}
-
-func BenchmarkFileRow(b *testing.B) {
-	f := benchFile(b)
-	b.SetBytes(4 * 1024)
-	for b.Loop() {
-		must(f.Rows("x", 17, 18))
-	}
-}
-
-// BenchmarkOpen is the header of a model of many tensors.
-func BenchmarkOpen(b *testing.B) {
-	tensors := map[string]tensor.Tensor{}
-	for i := range 1000 {
-		tensors["layers."+string(rune('a'+i%26))+string(rune('a'+i/26))] = must(tensor.New([]float32{1, 2}, 2))
-	}
-	var buf bytes.Buffer
-	if err := tensor.Write(&buf, tensors, nil); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		must(tensor.NewFile(bytes.NewReader(buf.Bytes()), int64(buf.Len()), tensor.Limits{}))
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -187,7 +187,7 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 func (c *Comparison) check(reference, engine Tensor) error {
 	for _, tol := range []float64{c.options.RTol, c.options.ATol} {
 		if !(tol >= 0 && tol <= math.MaxFloat64) {
-			return faultf(ErrMismatch, "tolerance %v: expected a finite number, zero or more", tol)
+			return Errorf(ErrMismatch, "tolerance %v: expected a finite number, zero or more", tol)
 		}
 	}
 	if err := reference.Validate(); err != nil {
@@ -200,7 +200,7 @@ func (c *Comparison) check(reference, engine Tensor) error {
 		return err
 	}
 	if reference.DType.Class() != engine.DType.Class() {
-		return faultf(ErrMismatch,
+		return Errorf(ErrMismatch,
 			"the reference is %s, the engine %s: their values are not comparable", reference.DType, engine.DType)
 	}
 	return nil
@@ -210,7 +210,7 @@ func sameShape(want, got []int64) error {
 	if slices.Equal(want, got) {
 		return nil
 	}
-	return faultf(ErrMismatch, "the engine has shape %v, the reference %v", got, want)
+	return Errorf(ErrMismatch, "the engine has shape %v, the reference %v", got, want)
 }
 
 // separate moves 64-bit integers that differ but round to the same float64 one step apart, so
@@ -231,12 +231,12 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	r.Failed += k.failed
 	r.NewNaN += k.newNaN
 	r.NewInf += k.newInf
-	r.Top1Rows += rows.rows
+	r.Top1Rows += rows.Rows
 	c.agreed += rows.agreed
 	if misses := rows.misses(); k.says() && misses == misses {
 		r.Top1Cases++
 		r.Top1Misses += misses
-		c.prefixes += float64(rows.prefix) / float64(rows.rows)
+		c.prefixes += float64(rows.prefix) / float64(rows.Rows)
 	}
 	if n := reference.Len(); k.says() {
 		r.FullCases++

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 var (
@@ -18,7 +19,7 @@ var (
 )
 
 func vector(values ...float64) tensor.Tensor {
-	return must(tensor.New(values, int64(len(values))))
+	return tensortest.Must(tensor.New(values, int64(len(values))))
 }
 
 func compare(options tensor.Options, pairs ...tensor.Tensor) tensor.Result {
@@ -68,7 +69,7 @@ func TestCompareEqual(t *testing.T) {
 		"non-finite": vector(nan, inf, -inf, 1),
 		"huge":       vector(1e300, -1e300),
 		"tiny":       vector(1e-300, 5e-324),
-		"empty":      must(tensor.New([]float64{}, 0, 5)),
+		"empty":      tensortest.Must(tensor.New([]float64{}, 0, 5)),
 	} {
 		got := compare(tensor.Options{}, x, x)
 		if got.Failed != 0 || got.MaxAbs != 0 || got.MeanAbs != 0 || got.MaxRel != 0 || got.MaxAbsCase != -1 || got.CosineMin != 1 ||
@@ -145,19 +146,19 @@ func TestSNR(t *testing.T) {
 func TestCompareIntegersExactly(t *testing.T) {
 	t.Parallel()
 	const big = 1 << 53
-	got := compare(tensor.Options{}, must(tensor.New([]int64{big, -big}, 2)), must(tensor.New([]int64{big + 1, -big - 1}, 2)))
+	got := compare(tensor.Options{}, tensortest.Must(tensor.New([]int64{big, -big}, 2)), tensortest.Must(tensor.New([]int64{big + 1, -big - 1}, 2)))
 	if got.Failed != 2 || got.MaxAbs == 0 || got.CosineMin > 1 {
 		t.Errorf("int64: %+v", got)
 	}
-	got = compare(tensor.Options{}, must(tensor.New([]uint64{math.MaxUint64}, 1)), must(tensor.New([]uint64{math.MaxUint64 - 1}, 1)))
+	got = compare(tensor.Options{}, tensortest.Must(tensor.New([]uint64{math.MaxUint64}, 1)), tensortest.Must(tensor.New([]uint64{math.MaxUint64 - 1}, 1)))
 	if got.Failed != 1 {
 		t.Errorf("uint64: %+v", got)
 	}
-	got = compare(tensor.Options{}, must(tensor.New([]int32{-1, 7}, 2)), must(tensor.New([]int64{-1, 7}, 2)))
+	got = compare(tensor.Options{}, tensortest.Must(tensor.New([]int32{-1, 7}, 2)), tensortest.Must(tensor.New([]int64{-1, 7}, 2)))
 	if got.Failed != 0 {
 		t.Errorf("int32 against int64: %+v", got)
 	}
-	got = compare(tensor.Options{}, must(tensor.New([]bool{true, false}, 2)), must(tensor.New([]bool{true, true}, 2)))
+	got = compare(tensor.Options{}, tensortest.Must(tensor.New([]bool{true, false}, 2)), tensortest.Must(tensor.New([]bool{true, true}, 2)))
 	if got.Failed != 1 || got.MaxAbs != 1 {
 		t.Errorf("bool: %+v", got)
 	}
@@ -167,18 +168,18 @@ func TestCompareRefuses(t *testing.T) {
 	t.Parallel()
 	x := vector(1, 2)
 	for name, engine := range map[string]tensor.Tensor{
-		"shape": must(tensor.New([]float64{1, 2}, 1, 2)),
-		"class": must(tensor.New([]int64{1, 2}, 2)),
-		"bool":  must(tensor.New([]bool{true, true}, 2)),
+		"shape": tensortest.Must(tensor.New([]float64{1, 2}, 1, 2)),
+		"class": tensortest.Must(tensor.New([]int64{1, 2}, 2)),
+		"bool":  tensortest.Must(tensor.New([]bool{true, true}, 2)),
 	} {
 		acc := tensor.NewComparison(tensor.Options{})
 		err := acc.Add(17, x, engine)
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 		if err == nil || !strings.Contains(err.Error(), "case 17") || acc.Result().Cases != 0 {
 			t.Errorf("%s: %v, %+v", name, err, acc.Result())
 		}
 	}
-	err := tensor.NewComparison(tensor.Options{}).Add(0, x, must(tensor.New([]float64{1, 2}, 1, 2)))
+	err := tensor.NewComparison(tensor.Options{}).Add(0, x, tensortest.Must(tensor.New([]float64{1, 2}, 1, 2)))
 	if err == nil || !strings.Contains(err.Error(), "[2]") || !strings.Contains(err.Error(), "[1 2]") {
 		t.Errorf("%v names not both shapes", err)
 	}
@@ -199,9 +200,9 @@ func TestCompareRefuses(t *testing.T) {
 func TestWorstIndex(t *testing.T) {
 	t.Parallel()
 	values := make([]float32, 2*3*500)
-	ref := must(tensor.New(values, 2, 3, 500))
+	ref := tensortest.Must(tensor.New(values, 2, 3, 500))
 	values[1*1500+2*500+499], values[7] = 2, -1
-	got := compare(tensor.Options{}, ref, must(tensor.New(values, 2, 3, 500))).Worst
+	got := compare(tensor.Options{}, ref, tensortest.Must(tensor.New(values, 2, 3, 500))).Worst
 	if want := (&tensor.Element{Index: []int64{1, 2, 499}, Engine: 2, Excess: 2}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -221,7 +222,7 @@ func TestCompareAsNaive(t *testing.T) {
 			eng[rapid.IntRange(0, n-1).Draw(t, "at")] = value.Draw(t, "to")
 		}
 		options := tensor.Options{RTol: rapid.Float64Range(0, 1).Draw(t, "rtol"), ATol: rapid.Float64Range(0, 10).Draw(t, "atol")}
-		got := compare(options, must(tensor.New(ref, int64(rows), int64(width))), must(tensor.New(eng, int64(rows), int64(width))))
+		got := compare(options, tensortest.Must(tensor.New(ref, int64(rows), int64(width))), tensortest.Must(tensor.New(eng, int64(rows), int64(width))))
 
 		var failed, agreed int64
 		var maxAbs, sumAbs, maxRel, ref2, eng2, err2, dot float64

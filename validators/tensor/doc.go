@@ -1,12 +1,8 @@
-// Package tensor provides tensors for all validators: a value with dtype, shape and bytes; the
-// file formats of tensors; and the figures that describe the difference between an engine's
-// outputs and the reference model's.
+// Package tensor provides tensors for all validators: a value with dtype, shape and bytes; and the
+// figures that describe the difference between an engine's outputs and the reference model's.
 //
 // A [Tensor] is little-endian, in C order, and may be a view of another one, so that one case
-// of a stacked shard needs no copy. Files are untrusted: safetensors ([Open]) are checked
-// completely before the first tensor is returned, and then read lazily by ranges of rows; npy
-// and npz ([ReadNpy], [ReadNpz]) are read without ever executing pickles in them. [Limits]
-// bound all allocations.
+// of a stacked shard needs no copy.
 //
 // A [Comparison] takes the outputs of the reference model and of the engine case by case, and
 // computes all figures in float64 in one pass. It decides nothing: the caller has the limits

@@ -41,7 +41,7 @@ const (
 func ParseDType(name string) (DType, error) {
 	d := DType(name)
 	if !d.Valid() {
-		return "", faultf(ErrUnsupported, "unknown dtype %.64q: expected one of %s", name, dtypeNames)
+		return "", Errorf(ErrUnsupported, "unknown dtype %.64q: expected one of %s", name, dtypeNames)
 	}
 	return d, nil
 }
@@ -96,7 +96,7 @@ func FromSafetensors(name string) (DType, error) {
 			return n.dtype, nil
 		}
 	}
-	return "", faultf(ErrUnsupported,
+	return "", Errorf(ErrUnsupported,
 		"unsupported safetensors dtype %.64q: convert the tensor to one of %s", name, dtypeNames)
 }
 

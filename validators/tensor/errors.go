@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The kinds of error of this package, for errors.Is. The message of an error names the
+// The kinds of error of tensors and of their files, for errors.Is. The message of an error names the
 // mistake and the remedy; its kind classifies the cause. Errors of the operating system or of a
 // reader are wrapped unchanged.
 var (
@@ -32,6 +32,7 @@ type fault struct {
 func (f *fault) Error() string { return f.msg }
 func (f *fault) Unwrap() error { return f.kind }
 
-func faultf(kind error, format string, args ...any) error {
+// Errorf returns an error of a kind, which the message does not name.
+func Errorf(kind error, format string, args ...any) error {
 	return &fault{kind: kind, msg: fmt.Sprintf(format, args...)}
 }

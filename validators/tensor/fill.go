@@ -34,7 +34,7 @@ var NoFill = math.Inf(1)
 type Magnitudes struct {
 	of    []magnitudes
 	row   []magnitudes    // of one case
-	rows  int             // cases with leastInRow values or more
+	Rows  int             // cases with leastInRow values or more
 	fills map[float64]int // by magnitude: cases in which it is that of fill values
 }
 
@@ -83,7 +83,7 @@ const leastInRow = 8
 
 // endRow adds a case to the others.
 func (m *Magnitudes) endRow() {
-	m.rows++
+	m.Rows++
 	if fill := fillOf(m.row, FillsEqual); fill < NoFill {
 		m.fills[fill]++
 	}
@@ -117,7 +117,7 @@ func (m *Magnitudes) Fill(by Fills) float64 {
 	}
 	found := NoFill
 	for fill, cases := range m.fills {
-		if 2*cases >= m.rows && m.rows > 1 {
+		if 2*cases >= m.Rows && m.Rows > 1 {
 			found = min(found, fill)
 		}
 	}

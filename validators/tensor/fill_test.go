@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 func magnitudes(t *testing.T, values ...float64) *tensor.Magnitudes {
@@ -43,7 +44,7 @@ func TestFillBesideAnOutlier(t *testing.T) {
 			if n == c.cases-1 {
 				row[2] = 5000 // far out, and no fill value
 			}
-			m.Add(must(tensor.New(row, 1, int64(c.width))))
+			m.Add(tensortest.Must(tensor.New(row, 1, int64(c.width))))
 		}
 		for _, by := range []tensor.Fills{tensor.FillsEqual, tensor.FillsNear} {
 			if got := m.Fill(by); got != c.want {

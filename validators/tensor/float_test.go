@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 func TestFloat64(t *testing.T) {
@@ -41,7 +43,7 @@ func TestFloat64(t *testing.T) {
 // TestSmallFloatsAsMLDTypes compares every code with what ml_dtypes makes of it.
 func TestSmallFloatsAsMLDTypes(t *testing.T) {
 	t.Parallel()
-	all := must(tensor.ReadFile("testdata/floats.safetensors", tensor.Limits{}))
+	all := tensortest.Must(tensorfile.ReadFile("testdata/floats.safetensors", tensorfile.Limits{}))
 	for _, d := range []tensor.DType{tensor.Float8E4M3, tensor.Float8E5M2, tensor.Float16, tensor.BFloat16} {
 		codes, values := all[string(d)], all[string(d)+".value"].Float64s()
 		if codes.DType != d || len(values) < 256 {

@@ -17,17 +17,17 @@ type Info struct {
 // an int64 in bytes, so that no view overflows.
 func (i Info) Len() (int64, error) {
 	if !i.DType.Valid() {
-		return 0, faultf(ErrUnsupported, "unknown dtype %.64q: expected one of %s", string(i.DType), dtypeNames)
+		return 0, Errorf(ErrUnsupported, "unknown dtype %.64q: expected one of %s", string(i.DType), dtypeNames)
 	}
 	n, empty := int64(1), false
 	for axis, dim := range i.Shape {
 		switch {
 		case dim < 0:
-			return 0, faultf(ErrMalformed, "shape %v: dimension %d is negative", i.Shape, axis)
+			return 0, Errorf(ErrMalformed, "shape %v: dimension %d is negative", i.Shape, axis)
 		case dim == 0:
 			empty = true
 		case n > math.MaxInt64/int64(i.DType.Size())/dim:
-			return 0, faultf(ErrMalformed, "shape %v of %s: its size overflows 64 bits", i.Shape, i.DType)
+			return 0, Errorf(ErrMalformed, "shape %v of %s: its size overflows 64 bits", i.Shape, i.DType)
 		default:
 			n *= dim
 		}
@@ -44,13 +44,13 @@ func (i Info) Bytes() (int64, error) {
 	return n * int64(i.DType.Size()), err
 }
 
-// rows returns the Info of the rows [from, to) and the bytes of one row.
-func (i Info) rows(from, to int64) (Info, int64, error) {
+// Rows returns the Info of the rows [from, to) and the bytes of one row.
+func (i Info) Rows(from, to int64) (Info, int64, error) {
 	if len(i.Shape) == 0 {
-		return Info{}, 0, faultf(ErrMismatch, "rows of a scalar: a leading dimension is needed")
+		return Info{}, 0, Errorf(ErrMismatch, "rows of a scalar: a leading dimension is needed")
 	}
 	if from < 0 || to < from || to > i.Shape[0] {
-		return Info{}, 0, faultf(ErrMismatch,
+		return Info{}, 0, Errorf(ErrMismatch,
 			"rows [%d, %d) of shape %v: the leading dimension has %d", from, to, i.Shape, i.Shape[0])
 	}
 	stride, err := Info{i.DType, i.Shape[1:]}.Bytes()

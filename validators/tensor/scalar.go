@@ -26,7 +26,7 @@ func Values[T Scalar](t Tensor) ([]T, error) {
 		return nil, err
 	}
 	if want := dtypeOf[T](); t.DType != want {
-		return nil, faultf(ErrMismatch, "values of a %s tensor: expected %s", t.DType, want)
+		return nil, Errorf(ErrMismatch, "values of a %s tensor: expected %s", t.DType, want)
 	}
 	values := make([]T, t.Len())
 	_, err := binary.Decode(t.Data, binary.LittleEndian, values)

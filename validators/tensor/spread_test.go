@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 // spreadOf is the standard deviation by its definition, in two passes.
@@ -40,7 +41,7 @@ func TestSpreadAsDefined(t *testing.T) {
 				columns[i], wrong[i] = append(columns[i], reference[i]), append(wrong[i], engine[i]-reference[i])
 			}
 			for _, c := range []*tensor.Comparison{whole, channels} {
-				if err := c.Add(n, must(tensor.New(reference, 1, width)), must(tensor.New(engine, 1, width))); err != nil {
+				if err := c.Add(n, tensortest.Must(tensor.New(reference, 1, width)), tensortest.Must(tensor.New(engine, 1, width))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -88,7 +89,7 @@ func TestSpreadShowsFaults(t *testing.T) {
 	run := func(o tensor.Options, engine func(n int) []float64) tensor.Result {
 		c := tensor.NewComparison(o)
 		for n := range 40 {
-			if err := c.Add(n, must(tensor.New(reference(n), 1, 2)), must(tensor.New(engine(n), 1, 2))); err != nil {
+			if err := c.Add(n, tensortest.Must(tensor.New(reference(n), 1, 2)), tensortest.Must(tensor.New(engine(n), 1, 2))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -198,7 +199,7 @@ func TestSpreadHidesNothing(t *testing.T) {
 		"a zero beside large values":     {tensor.Options{Channels: true}, []float64{1e6, 0}, []float64{1e6, 1e4}, 10},
 		"squares that overflow":          {tensor.Options{}, []float64{1e200, -1e200}, []float64{1e200, 1e199}, math.Inf(1)},
 	} {
-		got := compare(c.options, must(tensor.New(c.reference, 1, int64(len(c.reference)))), must(tensor.New(c.engine, 1, int64(len(c.engine)))))
+		got := compare(c.options, tensortest.Must(tensor.New(c.reference, 1, int64(len(c.reference)))), tensortest.Must(tensor.New(c.engine, 1, int64(len(c.engine)))))
 		if !(got.MaxError >= c.atLeast) {
 			t.Errorf("%s: largest error %v, want %v or more", name, got.MaxError, c.atLeast)
 		}

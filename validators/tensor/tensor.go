@@ -25,7 +25,7 @@ func (t Tensor) Validate() error {
 		return err
 	}
 	if int64(len(t.Data)) != want {
-		return faultf(ErrMalformed,
+		return Errorf(ErrMalformed,
 			"%s tensor of shape %v has %d bytes of data: expected %d", t.DType, t.Shape, len(t.Data), want)
 	}
 	return nil
@@ -45,7 +45,7 @@ func (t Tensor) Rows(from, to int64) (Tensor, error) {
 	if err := t.Validate(); err != nil {
 		return Tensor{}, err
 	}
-	info, stride, err := t.Info().rows(from, to)
+	info, stride, err := t.Info().Rows(from, to)
 	if err != nil {
 		return Tensor{}, err
 	}
@@ -57,7 +57,7 @@ func (t Tensor) Rows(from, to int64) (Tensor, error) {
 // [cases, ...], that is the tensor of one case.
 func (t Tensor) Slice(i int64) (Tensor, error) {
 	if len(t.Shape) > 0 && (i < 0 || i >= t.Shape[0]) {
-		return Tensor{}, faultf(ErrMismatch, "row %d of shape %v: the leading dimension has %d", i, t.Shape, t.Shape[0])
+		return Tensor{}, Errorf(ErrMismatch, "row %d of shape %v: the leading dimension has %d", i, t.Shape, t.Shape[0])
 	}
 	row, err := t.Rows(i, i+1)
 	if err != nil {
@@ -81,7 +81,7 @@ func Stack(ts ...Tensor) (Tensor, error) {
 // dtype and the same dimensions except the leading one. It needs at least one.
 func Concat(ts ...Tensor) (Tensor, error) {
 	if len(ts) == 0 || len(ts[0].Shape) == 0 {
-		return Tensor{}, faultf(ErrMismatch, "concat: expected one tensor or more, with a leading dimension")
+		return Tensor{}, Errorf(ErrMismatch, "concat: expected one tensor or more, with a leading dimension")
 	}
 	first := ts[0]
 	out := Tensor{DType: first.DType, Shape: slices.Clone(first.Shape)}
@@ -92,12 +92,12 @@ func Concat(ts ...Tensor) (Tensor, error) {
 			return Tensor{}, err
 		}
 		if t.DType != first.DType || len(t.Shape) == 0 || !slices.Equal(t.Shape[1:], first.Shape[1:]) {
-			return Tensor{}, faultf(ErrMismatch,
+			return Tensor{}, Errorf(ErrMismatch,
 				"concat: tensor %d is %s %v, the first is %s %v: only the leading dimension may differ",
 				i, t.DType, t.Shape, first.DType, first.Shape)
 		}
 		if out.Shape[0] += t.Shape[0]; out.Shape[0] < 0 {
-			return Tensor{}, faultf(ErrMalformed, "concat: the leading dimension overflows 64 bits")
+			return Tensor{}, Errorf(ErrMalformed, "concat: the leading dimension overflows 64 bits")
 		}
 		parts = append(parts, t.Data)
 	}

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -9,24 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
-
-var dtypes = []tensor.DType{
-	tensor.Bool, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
-	tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64,
-	tensor.Float8E4M3, tensor.Float8E5M2, tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
-}
-
-func wantKind(t *testing.T, err, kind error) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("got error %v, want one of kind %q", err, kind)
-	}
-}
 
 func TestDTypeNames(t *testing.T) {
 	t.Parallel()
-	for _, d := range dtypes {
+	for _, d := range tensortest.DTypes {
 		if got, err := tensor.ParseDType(string(d)); got != d || err != nil {
 			t.Errorf("ParseDType(%q) = %q, %v", d, got, err)
 		}
@@ -39,11 +28,11 @@ func TestDTypeNames(t *testing.T) {
 	}
 	for _, name := range []string{"", "F32", "Float32", "float", "complex64", "object"} {
 		_, err := tensor.ParseDType(name)
-		wantKind(t, err, tensor.ErrUnsupported)
+		tensortest.WantKind(t, err, tensor.ErrUnsupported)
 	}
 	for _, name := range []string{"", "f32", "C64", "F4", "F8_E8M0", "F8_E4M3FNUZ"} {
 		_, err := tensor.FromSafetensors(name)
-		wantKind(t, err, tensor.ErrUnsupported)
+		tensortest.WantKind(t, err, tensor.ErrUnsupported)
 	}
 }
 
@@ -78,17 +67,17 @@ func TestValidate(t *testing.T) {
 
 func TestRowsAreViews(t *testing.T) {
 	t.Parallel()
-	whole := must(tensor.New([]int32{0, 1, 2, 3, 4, 5}, 3, 2))
-	rows := must(whole.Rows(1, 3))
+	whole := tensortest.Must(tensor.New([]int32{0, 1, 2, 3, 4, 5}, 3, 2))
+	rows := tensortest.Must(whole.Rows(1, 3))
 	whole.Data[8] = 42
-	if got := must(tensor.Values[int32](rows)); !slices.Equal(got, []int32{42, 3, 4, 5}) || !slices.Equal(rows.Shape, []int64{2, 2}) {
+	if got := tensortest.Must(tensor.Values[int32](rows)); !slices.Equal(got, []int32{42, 3, 4, 5}) || !slices.Equal(rows.Shape, []int64{2, 2}) {
 		t.Errorf("Rows(1, 3) = %v %v", rows.Shape, got)
 	}
-	row := must(whole.Slice(2))
+	row := tensortest.Must(whole.Slice(2))
 	if got := row.Float64s(); !slices.Equal(got, []float64{4, 5}) || !slices.Equal(row.Shape, []int64{2}) {
 		t.Errorf("Slice(2) = %v %v", row.Shape, got)
 	}
-	first := must(whole.Rows(0, 1))
+	first := tensortest.Must(whole.Rows(0, 1))
 	_ = append(first.Data, 0xff)
 	if whole.Data[8] != 42 {
 		t.Error("append to a view wrote into the next row")
@@ -97,32 +86,32 @@ func TestRowsAreViews(t *testing.T) {
 
 func TestRowsOutOfRange(t *testing.T) {
 	t.Parallel()
-	whole := must(tensor.New([]int32{0, 1, 2, 3}, 2, 2))
+	whole := tensortest.Must(tensor.New([]int32{0, 1, 2, 3}, 2, 2))
 	for _, r := range [][2]int64{{-1, 1}, {1, 0}, {0, 3}, {math.MaxInt64, math.MinInt64}} {
 		_, err := whole.Rows(r[0], r[1])
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 	}
 	for _, i := range []int64{-1, 2, math.MaxInt64} {
 		_, err := whole.Slice(i)
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 	}
-	_, err := must(tensor.New([]int32{7})).Slice(0)
-	wantKind(t, err, tensor.ErrMismatch)
+	_, err := tensortest.Must(tensor.New([]int32{7})).Slice(0)
+	tensortest.WantKind(t, err, tensor.ErrMismatch)
 }
 
 func TestStackAndConcatRefuse(t *testing.T) {
 	t.Parallel()
-	a, b := must(tensor.New([]int32{1, 2}, 2)), must(tensor.New([]int32{1, 2, 3}, 3))
-	c, scalar := must(tensor.New([]int64{1, 2}, 2)), must(tensor.New([]int32{1}))
+	a, b := tensortest.Must(tensor.New([]int32{1, 2}, 2)), tensortest.Must(tensor.New([]int32{1, 2, 3}, 3))
+	c, scalar := tensortest.Must(tensor.New([]int64{1, 2}, 2)), tensortest.Must(tensor.New([]int32{1}))
 	for _, ts := range [][]tensor.Tensor{nil, {a, b}, {a, c}, {a, scalar}} {
 		_, err := tensor.Stack(ts...)
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 	}
 	for _, ts := range [][]tensor.Tensor{nil, {scalar}, {a, c}, {a, scalar}} {
 		_, err := tensor.Concat(ts...)
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 	}
-	if got := must(tensor.Concat(a, b)); !slices.Equal(got.Shape, []int64{5}) {
+	if got := tensortest.Must(tensor.Concat(a, b)); !slices.Equal(got.Shape, []int64{5}) {
 		t.Errorf("Concat = %v", got.Shape)
 	}
 }
@@ -130,7 +119,7 @@ func TestStackAndConcatRefuse(t *testing.T) {
 func TestStackThenSlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		first := drawTensor(t, "first")
+		first := tensortest.Draw(t, "first")
 		n := rapid.IntRange(1, 4).Draw(t, "n")
 		parts := []tensor.Tensor{first}
 		for len(parts) < n {
@@ -142,7 +131,7 @@ func TestStackThenSlice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, part := range parts {
-			if got := must(whole.Slice(int64(i))); !equal(got, part) {
+			if got := tensortest.Must(whole.Slice(int64(i))); !tensortest.Equal(got, part) {
 				t.Fatalf("Slice(%d) = %v, want %v", i, got, part)
 			}
 		}
@@ -153,8 +142,8 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.Float32()).Draw(t, "values")
-		x := must(tensor.New(values, int64(len(values))))
-		if got := must(tensor.Values[float32](x)); !slices.Equal(got, values) {
+		x := tensortest.Must(tensor.New(values, int64(len(values))))
+		if got := tensortest.Must(tensor.Values[float32](x)); !slices.Equal(got, values) {
 			t.Fatalf("got %v, want %v", got, values)
 		}
 		for i, v := range x.Float64s() {
@@ -163,25 +152,13 @@ func TestValues(t *testing.T) {
 			}
 		}
 	})
-	_, err := tensor.Values[int32](must(tensor.New([]float32{1}, 1)))
-	wantKind(t, err, tensor.ErrMismatch)
+	_, err := tensor.Values[int32](tensortest.Must(tensor.New([]float32{1}, 1)))
+	tensortest.WantKind(t, err, tensor.ErrMismatch)
 	_, err = tensor.New([]float32{1}, 2)
-	wantKind(t, err, tensor.ErrMalformed)
-	if x := must(tensor.New([]bool{true, false}, 2)); !slices.Equal(x.Float64s(), []float64{1, 0}) {
+	tensortest.WantKind(t, err, tensor.ErrMalformed)
+	if x := tensortest.Must(tensor.New([]bool{true, false}, 2)); !slices.Equal(x.Float64s(), []float64{1, 0}) {
 		t.Errorf("bool: %v", x.Float64s())
 	}
-}
-
-// drawTensor draws any dtype, up to three dimensions, any bytes.
-func drawTensor(t *rapid.T, label string) tensor.Tensor {
-	d := rapid.SampledFrom(dtypes).Draw(t, label+" dtype")
-	shape := rapid.SliceOfN(rapid.Int64Range(0, 4), 0, 3).Draw(t, label+" shape")
-	n := int(must(tensor.Info{DType: d, Shape: shape}.Bytes()))
-	return tensor.Tensor{DType: d, Shape: shape, Data: rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label+" data")}
-}
-
-func equal(a, b tensor.Tensor) bool {
-	return a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && slices.Equal(a.Data, b.Data)
 }
 
 func TestScalarDTypes(t *testing.T) {
@@ -201,8 +178,47 @@ func TestScalarDTypes(t *testing.T) {
 
 func scalar[T tensor.Scalar](t *testing.T, value T, want tensor.DType) {
 	t.Helper()
-	x := must(tensor.New([]T{value}))
-	if got := must(tensor.Values[T](x)); x.DType != want || len(got) != 1 || got[0] != value {
+	x := tensortest.Must(tensor.New([]T{value}))
+	if got := tensortest.Must(tensor.Values[T](x)); x.DType != want || len(got) != 1 || got[0] != value {
 		t.Errorf("%v became %s %v, want %s", value, x.DType, got, want)
 	}
+}
+
+// The largest tensors whose bytes an int64 counts.
+func TestInfoAtTheLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		dtype tensor.DType
+		shape []int64
+		bytes int64 // 0 for an error
+	}{
+		{tensor.Int8, []int64{math.MaxInt64}, math.MaxInt64},
+		{tensor.Int64, []int64{1<<60 - 1}, 1<<63 - 8},
+		{tensor.Int64, []int64{1 << 60}, 0},
+		{tensor.Int8, []int64{1 << 31, 1 << 31}, 1 << 62},
+		{tensor.Int8, []int64{1 << 31, 1 << 32}, 0},
+	} {
+		t.Run(fmt.Sprint(c.dtype, c.shape), func(t *testing.T) {
+			t.Parallel()
+			got, err := tensor.Info{DType: c.dtype, Shape: c.shape}.Bytes()
+			if c.bytes == 0 {
+				tensortest.WantKind(t, err, tensor.ErrMalformed)
+			} else if got != c.bytes || err != nil {
+				t.Errorf("%d bytes, error %v; want %d", got, err, c.bytes)
+			}
+		})
+	}
+}
+
+// No rows are a tensor too, at both ends.
+func TestNoRows(t *testing.T) {
+	t.Parallel()
+	whole := tensortest.Must(tensor.New([]int32{0, 1, 2, 3}, 2, 2))
+	for _, at := range []int64{0, 2} {
+		if got, err := whole.Rows(at, at); err != nil || got.Len() != 0 || got.Shape[0] != 0 {
+			t.Errorf("rows [%d, %d): %v, error %v; want none", at, at, got, err)
+		}
+	}
+	_, err := tensor.Concat(whole, tensor.Tensor{DType: tensor.Int32, Shape: []int64{1, 2}})
+	tensortest.WantKind(t, err, tensor.ErrMalformed)
 }

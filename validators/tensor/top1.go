@@ -22,7 +22,7 @@ func ArgmaxRows(t Tensor) ([]int64, error) {
 		return nil, err
 	}
 	if len(t.Shape) == 0 {
-		return nil, faultf(ErrMismatch, "argmax of a scalar: a last dimension is needed")
+		return nil, Errorf(ErrMismatch, "argmax of a scalar: a last dimension is needed")
 	}
 	width := int(t.Shape[len(t.Shape)-1])
 	if width == 0 || len(t.Data) == 0 {
@@ -75,7 +75,7 @@ func Right(output, labels Tensor) ([]bool, error) {
 	for i, p := range predicted {
 		label, ok := integer(labels, i)
 		if !ok || label >= uint64(classes) {
-			return nil, faultf(ErrMismatch, "label %v at row %d: expected 0 to %d", labels.Float64(i), i, classes-1)
+			return nil, Errorf(ErrMismatch, "label %v at row %d: expected 0 to %d", labels.Float64(i), i, classes-1)
 		}
 		right[i] = p >= 0 && uint64(p) == label
 	}
@@ -102,7 +102,7 @@ func equalClasses(classes, labels Tensor) ([]bool, error) {
 		}
 	}
 	if labels.DType.Class() != ClassInteger {
-		return nil, faultf(ErrMismatch, "labels are %s: expected integers", labels.DType)
+		return nil, Errorf(ErrMismatch, "labels are %s: expected integers", labels.DType)
 	}
 	right := make([]bool, labels.Len())
 	for i := range right {
@@ -118,15 +118,15 @@ func checkLabels(logits, labels Tensor) error {
 		return err
 	}
 	if labels.DType.Class() != ClassInteger {
-		return faultf(ErrMismatch, "labels are %s: expected integers", labels.DType)
+		return Errorf(ErrMismatch, "labels are %s: expected integers", labels.DType)
 	}
 	rows := logits.Shape[:len(logits.Shape)-1]
 	if !slices.Equal(labels.Shape, rows) && !slices.Equal(labels.Shape, append(slices.Clone(rows), 1)) {
-		return faultf(ErrMismatch,
+		return Errorf(ErrMismatch,
 			"labels have shape %v, logits %v: expected %v, one label per row", labels.Shape, logits.Shape, rows)
 	}
 	if logits.Shape[len(rows)] == 0 && labels.Len() > 0 {
-		return faultf(ErrMismatch, "logits of shape %v have no classes", logits.Shape)
+		return Errorf(ErrMismatch, "logits of shape %v have no classes", logits.Shape)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ type top1 struct {
 	width, at    int64
 	ref, eng     peak
 	row          ranked
-	rows, agreed int64
+	Rows, agreed int64
 	silent       int64   // rows that agree and say nothing
 	prefix       int64   // rows before the first that does not agree
 	fill         float64 // the magnitude from which values are fill values
@@ -168,10 +168,10 @@ func newTop1(shape []int64, fill float64) top1 {
 
 // misses returns the share of rows with another argmax, of those that say something; NaN without any.
 func (t *top1) misses() float64 {
-	if t.again || t.rows == t.silent {
+	if t.again || t.Rows == t.silent {
 		return math.NaN()
 	}
-	return float64(t.rows-t.agreed) / float64(t.rows-t.silent)
+	return float64(t.Rows-t.agreed) / float64(t.Rows-t.silent)
 }
 
 // feed processes the next elements of both sides.
@@ -188,7 +188,7 @@ func (t *top1) feed(ref, eng []float64) {
 		if t.at += n; t.at < t.width {
 			return
 		}
-		t.rows++
+		t.Rows++
 		ref, eng := t.ref.argmax(), t.eng.argmax()
 		silent := ref == eng && (ref < 0 || !t.row.differs)
 		if !silent {
@@ -199,7 +199,7 @@ func (t *top1) feed(ref, eng []float64) {
 			if silent {
 				t.silent++
 			}
-			if t.agreed == t.rows {
+			if t.agreed == t.Rows {
 				t.prefix++
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensortest"
 )
 
 func TestArgmax(t *testing.T) {
@@ -27,21 +28,21 @@ func TestArgmaxRows(t *testing.T) {
 	t.Parallel()
 	values := make([]float32, 2*1300)
 	values[1100], values[1300+3] = 1, 1
-	if got := must(tensor.ArgmaxRows(must(tensor.New(values, 2, 1300)))); !slices.Equal(got, []int64{1100, 3}) {
+	if got := tensortest.Must(tensor.ArgmaxRows(tensortest.Must(tensor.New(values, 2, 1300)))); !slices.Equal(got, []int64{1100, 3}) {
 		t.Errorf("long rows: %v", got)
 	}
-	if got := must(tensor.ArgmaxRows(must(tensor.New([]float32{}, 0, 3)))); len(got) != 0 {
+	if got := tensortest.Must(tensor.ArgmaxRows(tensortest.Must(tensor.New([]float32{}, 0, 3)))); len(got) != 0 {
 		t.Errorf("no rows: %v", got)
 	}
-	_, err := tensor.ArgmaxRows(must(tensor.New([]float32{1})))
-	wantKind(t, err, tensor.ErrMismatch)
+	_, err := tensor.ArgmaxRows(tensortest.Must(tensor.New([]float32{1})))
+	tensortest.WantKind(t, err, tensor.ErrMismatch)
 }
 
 // TestTop1Agreement: a NaN on both sides agrees, on one side it does not.
 func TestTop1Agreement(t *testing.T) {
 	t.Parallel()
-	ref := must(tensor.New([]float64{0, 1, 0, 1, nan, 0, 1, 1}, 4, 2))
-	eng := must(tensor.New([]float64{0, 2, 0, nan, nan, 0, 0, 1}, 4, 2))
+	ref := tensortest.Must(tensor.New([]float64{0, 1, 0, 1, nan, 0, 1, 1}, 4, 2))
+	eng := tensortest.Must(tensor.New([]float64{0, 2, 0, nan, nan, 0, 0, 1}, 4, 2))
 	if got := compare(tensor.Options{}, ref, eng); got.Top1Rows != 4 || got.Top1 != 0.5 {
 		t.Errorf("%v of %d rows, want 0.5 of 4", got.Top1, got.Top1Rows)
 	}
@@ -97,7 +98,7 @@ func TestRowsThatSayNothing(t *testing.T) {
 				if n == 0 { // the last row is real, and wrong
 					values[len(values)-1-side] = 7
 				}
-				sides[side] = must(tensor.New(values, 1, 10, int64(c.width)))
+				sides[side] = tensortest.Must(tensor.New(values, 1, 10, int64(c.width)))
 			}
 			if err := compared.Add(n, sides[0], sides[1]); err != nil {
 				t.Fatal(err)
@@ -121,7 +122,7 @@ func TestPrefix(t *testing.T) {
 		for i, a := range answers {
 			values[2*i+a] = 1
 		}
-		return must(tensor.New(values, int64(len(answers)), 2))
+		return tensortest.Must(tensor.New(values, int64(len(answers)), 2))
 	}
 	c := tensor.NewComparison(tensor.Options{})
 	for i, eng := range []tensor.Tensor{row(0, 1, 1, 0), row(0, 1, 0, 0), row(1, 1, 1, 0)} {
@@ -132,16 +133,16 @@ func TestPrefix(t *testing.T) {
 	if got, want := c.Result().Prefix, (1+0.5+0)/3; math.Abs(got-want) > 1e-15 {
 		t.Errorf("the prefix is %v of the rows, want %v", got, want)
 	}
-	if got := compare(tensor.Options{}, must(tensor.New([]float64{1}, 1, 1)), must(tensor.New([]float64{1}, 1, 1))); !math.IsNaN(got.Prefix) {
+	if got := compare(tensor.Options{}, tensortest.Must(tensor.New([]float64{1}, 1, 1)), tensortest.Must(tensor.New([]float64{1}, 1, 1))); !math.IsNaN(got.Prefix) {
 		t.Errorf("the prefix of a single number is %v, want NaN", got.Prefix)
 	}
 }
 
 func TestTop1(t *testing.T) {
 	t.Parallel()
-	logits := must(tensor.New([]float32{0, 1, 2, 5, 1, 1, 0, float32(nan), 0}, 3, 3))
+	logits := tensortest.Must(tensor.New([]float32{0, 1, 2, 5, 1, 1, 0, float32(nan), 0}, 3, 3))
 	for _, labels := range []tensor.Tensor{
-		must(tensor.New([]int64{2, 1, 1}, 3)), must(tensor.New([]uint8{2, 1, 1}, 3, 1)), must(tensor.New([]uint64{2, 1, 1}, 3)),
+		tensortest.Must(tensor.New([]int64{2, 1, 1}, 3)), tensortest.Must(tensor.New([]uint8{2, 1, 1}, 3, 1)), tensortest.Must(tensor.New([]uint64{2, 1, 1}, 3)),
 	} {
 		correct, total, err := tensor.Top1(logits, labels)
 		if correct != 1 || total != 3 || err != nil {
@@ -149,20 +150,20 @@ func TestTop1(t *testing.T) {
 		}
 	}
 	for name, labels := range map[string]tensor.Tensor{
-		"shape":     must(tensor.New([]int64{2, 1}, 2)),
-		"floats":    must(tensor.New([]float32{2, 1, 1}, 3)),
-		"negative":  must(tensor.New([]int64{2, -1, 1}, 3)),
-		"too large": must(tensor.New([]int64{2, 3, 1}, 3)),
-		"2^64-1":    must(tensor.New([]uint64{2, 1<<64 - 1, 1}, 3)),
-		"2^63-1":    must(tensor.New([]int64{2, 1<<63 - 1, 1}, 3)),
+		"shape":     tensortest.Must(tensor.New([]int64{2, 1}, 2)),
+		"floats":    tensortest.Must(tensor.New([]float32{2, 1, 1}, 3)),
+		"negative":  tensortest.Must(tensor.New([]int64{2, -1, 1}, 3)),
+		"too large": tensortest.Must(tensor.New([]int64{2, 3, 1}, 3)),
+		"2^64-1":    tensortest.Must(tensor.New([]uint64{2, 1<<64 - 1, 1}, 3)),
+		"2^63-1":    tensortest.Must(tensor.New([]int64{2, 1<<63 - 1, 1}, 3)),
 	} {
 		_, _, err := tensor.Top1(logits, labels)
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
-		wantKind(t, err, tensor.ErrMismatch)
+		tensortest.WantKind(t, err, tensor.ErrMismatch)
 	}
-	if _, _, err := tensor.Top1(must(tensor.New([]float32{}, 3, 0)), must(tensor.New([]int64{2, 1, 1}, 3))); err == nil {
+	if _, _, err := tensor.Top1(tensortest.Must(tensor.New([]float32{}, 3, 0)), tensortest.Must(tensor.New([]int64{2, 1, 1}, 3))); err == nil {
 		t.Error("no classes: accepted")
 	}
 }

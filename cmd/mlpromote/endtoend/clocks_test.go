@@ -13,10 +13,10 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // TestReplicasWithWrongClocks lets a replica work whose clock is two hours ahead, and kills
@@ -42,7 +42,7 @@ func TestReplicasWithWrongClocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := asking.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL}); err != nil {
+	if _, err := asking.AddWebhook(t.Context(), rest.WebhookRequest{URL: receiver.URL}); err != nil {
 		t.Fatal(err)
 	}
 	if err := early.ShareKeys(); err != nil {

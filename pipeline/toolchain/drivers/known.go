@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // known returns the properties of each program that its files do not have.
@@ -47,7 +48,7 @@ func runtimes() []Source {
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				KeepsFP32:      [2]string{"INFERENCE_PRECISION_HINT", "f32"},
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
-				Forms: []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", Reading: toolchain.Reading{Tie: format.BlobTie},
+				Forms: []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", Reading: toolchain.Reading{Tie: tie.Blob},
 					ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
 			},
 		},
@@ -61,7 +62,7 @@ func unproven() []Source {
 			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351, Accelerators: true,
 			Example: artifact.Target{OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64"}, Accelerator: &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}},
 			Profile: toolchain.Profile{
-				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", Reading: toolchain.Reading{Tie: format.RTXTie}, NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
+				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", Reading: toolchain.Reading{Tie: tie.RTX}, NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
 				Reproducible: evidence.ReproducibleNone, // names of buffers can differ
 				Cost:         allCores(), CompileOptions: rtxOptions,
 			},
@@ -85,7 +86,7 @@ func compilers() []Source {
 			Options: map[string]toolchains.Setting{"driver": words("local-sync (one thread) or local-task", "local-sync", "local-task")},
 			Needs:   []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
-				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", Reading: toolchain.Reading{Tie: format.ModuleTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", Reading: toolchain.Reading{Tie: tie.Module}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				Tuning: "tuning.mlir", CompileOptions: ireeOptions, Driver: ireeDriver,
 			},
 		},
@@ -121,7 +122,7 @@ func compilers() []Source {
 			Needs:   []Need{{Program: "cc", Package: "gcc libc6-dev"}},        // which links engines
 			Options: map[string]toolchains.Setting{"num_threads": positive()}, // runtime.config_threadpool
 			Profile: toolchain.Profile{
-				Name: "tvm", Format: "tvm-so", Entry: "model.so", Reading: toolchain.Reading{Tie: format.ObjectTie}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleSemantic, Cost: allCores(),
+				Name: "tvm", Format: "tvm-so", Entry: "model.so", Reading: toolchain.Reading{Tie: tie.Object}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleSemantic, Cost: allCores(),
 				CompileOptions: tvmOptions, Sizes: true,
 			},
 		},
@@ -131,7 +132,7 @@ func compilers() []Source {
 			Drives:  []Versions{{Package: "jax", Oldest: "0.11", Newest: "0.12"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},
 			Profile: toolchain.Profile{
-				Name: "xla", Format: "jax-export", Entry: "model.jax", Reading: toolchain.Reading{Kind: format.JAXExport, Tie: format.ExportTie}, Device: "cpu", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
+				Name: "xla", Format: "jax-export", Entry: "model.jax", Reading: toolchain.Reading{Kind: format.JAXExport, Tie: tie.Export}, Device: "cpu", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: xlaOptions, Sizes: true,
 				Forms: []toolchain.Form{{Name: "hlo", Format: "hlo", Entry: "model.hlo.pb", Intermediate: true, CompileOptions: noOptions}},
 			},
@@ -152,7 +153,7 @@ func fromSources() []Source {
 				{GPUs: []string{"nvidia"}, For: "compiling and running engines for GPUs"},
 			},
 			Profile: toolchain.Profile{
-				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", Reading: toolchain.Reading{Tie: format.PackageTie, Unpacked: true}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
+				Name: "torch-inductor", Format: "torch-aoti", Entry: "model.pt2", Reading: toolchain.Reading{Tie: tie.Package, Unpacked: true}, Devices: devices(), NativeCode: true, ExactRuntime: true, Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
 				Sources: []string{"torch-export", "huggingface"}, Quantizes: []string{"huggingface"}, NeedsDevice: true,
 				CompileOptions: inductorOptions, Driver: inductorDriver,
 			},
@@ -208,7 +209,7 @@ func importers() []Source {
 
 // graph is how an ONNX model is read.
 func graph() toolchain.Reading {
-	return toolchain.Reading{Kind: format.ONNX, Tie: format.GraphTie}
+	return toolchain.Reading{Kind: format.ONNX, Tie: tie.Graph}
 }
 
 // devices are the devices of compilers that name them by their backends of LLVM.

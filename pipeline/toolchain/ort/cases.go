@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // openCases opens the shards in the order of their names. After an error the process ends, so
@@ -18,7 +18,7 @@ func openCases(files []driverproc.RequestInput, e *engine) ([]*shard, error) {
 	var shards []*shard
 	first := 0
 	for _, in := range files {
-		file, err := tensor.Open(in.Path, tensor.Limits{})
+		file, err := tensorfile.Open(in.Path, tensorfile.Limits{})
 		if err != nil {
 			return nil, driverproc.Errorf(driverproc.BadInput, "cases %s: %v", in.Name, err)
 		}

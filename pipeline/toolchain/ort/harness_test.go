@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // harnessTurns is how many turns BenchmarkHarness takes for a figure.
@@ -111,7 +112,7 @@ func (s spent) since(began spent) spent { return spent{s.wall - began.wall, s.cp
 // bareLoop runs all cases of a model with one input of float32, as a program would that knows it.
 func bareLoop(b *testing.B, model, cases string) spent {
 	b.Helper()
-	all, err := tensor.ReadFile(cases, tensor.Limits{})
+	all, err := tensorfile.ReadFile(cases, tensorfile.Limits{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func bareLoop(b *testing.B, model, cases string) spent {
 // repeated writes the inputs of a file of cases several times behind each other.
 func repeated(b *testing.B, cases string, times int) string {
 	b.Helper()
-	x, err := tensor.ReadFile(cases, tensor.Limits{})
+	x, err := tensorfile.ReadFile(cases, tensorfile.Limits{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func repeated(b *testing.B, cases string, times int) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := errors.Join(tensor.Write(f, x, nil), f.Close()); err != nil {
+	if err := errors.Join(tensorfile.Write(f, x, nil), f.Close()); err != nil {
 		b.Fatal(err)
 	}
 	return path

@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // nodeTests are the tests that testdata/nodetests.py left.
@@ -152,8 +153,8 @@ func runNodeTest(ctx context.Context, t *testing.T, driver toolchain.Driver, dir
 
 // compareNodeTest compares the outputs of a data set as ONNX's own runner of these tests does.
 func compareNodeTest(want, got string, n nodeTest) string {
-	wants, err := tensor.ReadFile(want, tensor.Limits{})
-	gots, err2 := tensor.ReadFile(got, tensor.Limits{})
+	wants, err := tensorfile.ReadFile(want, tensorfile.Limits{})
+	gots, err2 := tensorfile.ReadFile(got, tensorfile.Limits{})
 	if err := errors.Join(err, err2); err != nil {
 		return "error: " + err.Error()
 	}

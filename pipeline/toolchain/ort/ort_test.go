@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // TestMain makes this test program answer as the child that it starts.
@@ -57,7 +58,7 @@ func write(t *testing.T, name string, tensors map[string]tensor.Tensor) toolchai
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, tensors, nil); err != nil {
+	if err := tensorfile.Write(f, tensors, nil); err != nil {
 		t.Fatal(err)
 	}
 	return toolchaintest.Input(t, toolchain.RoleCases, name, path)

@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // writer writes the outputs of one engine, shard by shard, case by case.
@@ -16,7 +17,7 @@ type writer struct {
 	dir    string // of the engine
 	left   int64  // cases that are still missing in the shard
 	file   *os.File
-	shards *tensor.ShardWriter
+	shards *tensorfile.ShardWriter
 }
 
 // append writes the outputs of the next case of a shard.
@@ -60,6 +61,6 @@ func (w *writer) begin(s *shard, e *engine, first []tensor.Tensor) (err error) {
 		return err
 	}
 	w.left = s.count
-	w.shards, err = tensor.NewShardWriter(w.file, infos, nil)
+	w.shards, err = tensorfile.NewShardWriter(w.file, infos, nil)
 	return err
 }

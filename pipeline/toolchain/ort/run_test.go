@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 func floats(shape []int64, values ...float32) tensor.Tensor {
@@ -43,7 +44,7 @@ func read(t *testing.T, outcome toolchain.Outcome, name string) map[string]tenso
 	if !ok {
 		t.Fatalf("no output %s among %v", name, outcome.Files)
 	}
-	tensors, err := tensor.ReadFile(file.Path, tensor.Limits{})
+	tensors, err := tensorfile.ReadFile(file.Path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestInt8(t *testing.T) {
 func right(t *testing.T, outcome toolchain.Outcome, id string) int {
 	t.Helper()
 	logits := read(t, outcome, "outputs/"+id+"/cases-00000.safetensors")["logits"]
-	cases, err := tensor.ReadFile(digits+"cases/cases-00000.safetensors", tensor.Limits{})
+	cases, err := tensorfile.ReadFile(digits+"cases/cases-00000.safetensors", tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // blockBytes is how much of the inputs of a shard is read at once: rows of a few bytes are not
@@ -16,7 +17,7 @@ const blockBytes = 1 << 20
 // shard is one open file of cases.
 type shard struct {
 	name    string
-	file    *tensor.File
+	file    *tensorfile.File
 	first   int   // number of its first case in the set
 	count   int64 // cases
 	columns map[string]*column

@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Two numbers that float64 and int64 tell apart, and float32 does not.
@@ -92,7 +93,7 @@ func TestFrameworksTakeAnyNumbers(t *testing.T) {
 					t.Fatalf("%s: %v", kind, err)
 				}
 				file, _ := outcome.File("outputs/reference/cases-00000.safetensors")
-				outputs, err := tensor.ReadFile(file.Path, tensor.Limits{})
+				outputs, err := tensorfile.ReadFile(file.Path, tensorfile.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -178,7 +179,7 @@ func shardOf(tensors map[string]tensor.Tensor) func(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if err := tensor.Write(f, tensors, nil); err != nil {
+		if err := tensorfile.Write(f, tensors, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

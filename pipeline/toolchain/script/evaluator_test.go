@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // evaluated is what ONNX's evaluator says of a run.
@@ -65,11 +66,11 @@ func TestEvaluator(t *testing.T) {
 	if !ok {
 		t.Fatalf("files %v, want the outputs", outcome.Files)
 	}
-	outputs, err := tensor.ReadFile(file.Path, tensor.Limits{})
+	outputs, err := tensorfile.ReadFile(file.Path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := tensor.ReadFile(digitCases, tensor.Limits{})
+	inputs, err := tensorfile.ReadFile(digitCases, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Whatever an engine throws, the error names engine, shard and case in fields; what a driver knows besides stays.
@@ -35,7 +36,7 @@ func TestFailuresNameTheCase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(tensor.Write(f, map[string]tensor.Tensor{"x": x}, nil), f.Close()); err != nil {
+		if err := errors.Join(tensorfile.Write(f, map[string]tensor.Tensor{"x": x}, nil), f.Close()); err != nil {
 			t.Fatal(err)
 		}
 		return toolchaintest.Input(t, toolchain.RoleCases, name, path)

@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Scalars, float64 and shapes go into engines and come out of them as the model has them, or the compiler refuses the model by the name
@@ -104,7 +105,7 @@ func computed(t *testing.T, driver toolchain.Driver, name, model string) (map[st
 
 func readShard(t *testing.T, path string) map[string]tensor.Tensor {
 	t.Helper()
-	read, err := tensor.ReadFile(path, tensor.Limits{})
+	read, err := tensorfile.ReadFile(path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // IREE compiles for GPUs that this machine does not have, each engine says what it is tied to, and one that is
@@ -24,7 +24,7 @@ func TestCompileForGPUs(t *testing.T) {
 		_, err := driver.Do(t.Context(), job, dir)
 		return err
 	}
-	for arch, want := range map[string]format.Tie{
+	for arch, want := range map[string]tie.Tie{
 		"sm_80":  {Backend: "cuda", Arch: "sm_80", PTX: "7.6", Driver: "510"},
 		"sm_89":  {Backend: "cuda", Arch: "sm_89", PTX: "8.4", Driver: "550"},
 		"gfx942": {Backend: "rocm", Arch: "gfx942"},
@@ -38,8 +38,8 @@ func TestCompileForGPUs(t *testing.T) {
 			if err := compile(device, arch, dir); err != nil {
 				t.Fatal(err)
 			}
-			if tie, err := format.OpenTie(filepath.Join(dir, "model.vmfb"), format.ModuleTie); err != nil || tie != want {
-				t.Errorf("tie %+v (%v), want %+v", tie, err, want)
+			if got, err := tie.Open(filepath.Join(dir, "model.vmfb"), tie.Module); err != nil || got != want {
+				t.Errorf("tie %+v (%v), want %+v", got, err, want)
 			}
 			job := toolchain.Job{Verb: toolchain.VerbRun, Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "e", Path: "e/model.vmfb", Load: map[string]string{}}}},
 				Inputs: []toolchain.Input{toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", digits+"cases/cases-00000.safetensors")}}

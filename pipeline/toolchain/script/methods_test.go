@@ -14,6 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 const tickets = "../../../examples/text/tickets.onnx"
@@ -48,11 +50,11 @@ func madeTwice(t *testing.T, driver toolchain.Driver, job toolchain.Job) toolcha
 }
 
 // keepsInterface wants a model with the inputs and outputs of its source and at most a share of its weights. It returns both.
-func keepsInterface(t *testing.T, from string, made toolchain.Outcome, smaller float64) (source, model *format.Model) {
+func keepsInterface(t *testing.T, from string, made toolchain.Outcome, smaller float64) (source, model *onnx.Model) {
 	t.Helper()
 	file, _ := made.File("model.onnx")
 	source, model = open(t, from), open(t, file.Path)
-	if diff := cmp.Diff([][]format.Value{source.Inputs, source.Outputs}, [][]format.Value{model.Inputs, model.Outputs}); diff != "" {
+	if diff := cmp.Diff([][]onnx.Value{source.Inputs, source.Outputs}, [][]onnx.Value{model.Inputs, model.Outputs}); diff != "" {
 		t.Error("another interface", diff)
 	}
 	if share := float64(model.InitializerBytes) / float64(source.InitializerBytes); share > smaller {
@@ -61,9 +63,9 @@ func keepsInterface(t *testing.T, from string, made toolchain.Outcome, smaller f
 	return source, model
 }
 
-func open(t *testing.T, path string) *format.Model {
+func open(t *testing.T, path string) *onnx.Model {
 	t.Helper()
-	model, err := format.OpenONNX(path, format.Limits{})
+	model, err := format.OpenONNX(path, bound.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

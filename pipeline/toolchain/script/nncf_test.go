@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // scaled is the digits network with a channel that no 8 bits hold beside the others.
@@ -47,7 +47,7 @@ func TestNNCF(t *testing.T) {
 				job = quantize(t, c.options)
 			}
 			var digests []registry.Digest
-			var model *format.Model
+			var model *onnx.Model
 			for range 2 {
 				outcome, err := driver.Do(t.Context(), job, t.TempDir())
 				if err != nil {
@@ -60,7 +60,7 @@ func TestNNCF(t *testing.T) {
 				t.Errorf("two processes made %s and %s", digests[0], digests[1])
 			}
 			source := open(t, c.model)
-			if diff := cmp.Diff([][]format.Value{source.Inputs, source.Outputs}, [][]format.Value{model.Inputs, model.Outputs}); diff != "" {
+			if diff := cmp.Diff([][]onnx.Value{source.Inputs, source.Outputs}, [][]onnx.Value{model.Inputs, model.Outputs}); diff != "" {
 				t.Error("another interface", diff)
 			}
 			if share := float64(model.InitializerBytes) / float64(source.InitializerBytes); share > c.smaller {

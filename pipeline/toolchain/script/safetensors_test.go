@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // weights takes the weights out of the digits network, and computes what ONNX's own
@@ -74,7 +74,7 @@ func withWeights(t *testing.T) (dir string, driver toolchain.Driver) {
 // floats are the numbers of the tensor output, of the first five cases.
 func floats(t *testing.T, path string) []float64 {
 	t.Helper()
-	f, err := tensor.Open(path, tensor.Limits{})
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 )
 
 // fitted writes files of estimators with the toolchain's own scikit-learn.
@@ -114,7 +114,7 @@ func TestImportScikitLearn(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			var digests []registry.Digest
-			var model *format.Model
+			var model *onnx.Model
 			for len(digests) < 2 && (len(digests) == 0 || file == "classes.skops") {
 				outcome, err := driver.Do(t.Context(), importJob(t, dir, file, nil), t.TempDir())
 				if err != nil {

@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Conformance describes a driver that compiles and runs, with inputs for it.
@@ -173,7 +174,7 @@ func (c Conformance) run(t *testing.T, engine toolchain.Outcome) {
 // and returns the path.
 func withBatches(t *testing.T, cases string) string {
 	t.Helper()
-	tensors, err := tensor.ReadFile(cases, tensor.Limits{})
+	tensors, err := tensorfile.ReadFile(cases, tensorfile.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func withBatches(t *testing.T, cases string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(tensor.Write(f, tensors, nil), f.Close()); err != nil {
+	if err := errors.Join(tensorfile.Write(f, tensors, nil), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -200,7 +201,7 @@ func sameData(t *testing.T, batch, each toolchain.Outcome) {
 	for i, o := range []toolchain.Outcome{batch, each} {
 		f, _ := o.File("outputs/engine/cases.safetensors")
 		var err error
-		if read[i], err = tensor.ReadFile(f.Path, tensor.Limits{}); err != nil {
+		if read[i], err = tensorfile.ReadFile(f.Path, tensorfile.Limits{}); err != nil {
 			t.Fatal(err)
 		}
 	}

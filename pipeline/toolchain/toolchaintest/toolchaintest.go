@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Installer returns an installer that has the toolchain of that name. It installs the toolchain
@@ -119,7 +120,7 @@ func tokens(t *testing.T, cases, length, vocabulary int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(tensor.Write(f, map[string]tensor.Tensor{"input_ids": ids}, nil), f.Close()); err != nil {
+	if err := errors.Join(tensorfile.Write(f, map[string]tensor.Tensor{"input_ids": ids}, nil), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -8,9 +8,9 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -31,7 +31,7 @@ func (g *Authenticator) API(next http.Handler) http.Handler {
 // answerProblem answers an API request that was refused.
 func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 	r = requestid.Name(w, r)
-	p := api.NewProblem(err)
+	p := rest.NewProblem(err)
 	p.RequestID = requestid.Of(r.Context())
 	var late tooMany
 	if errors.As(err, &late) {
@@ -39,12 +39,12 @@ func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", ratelimit.RetryAfter(late.wait))
 	}
 	if p.Status == http.StatusServiceUnavailable && !p.Lasting() {
-		w.Header().Set("Retry-After", api.RetryAfter)
+		w.Header().Set("Retry-After", rest.RetryAfter)
 	}
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
 	}
-	w.Header().Set("Content-Type", api.ProblemType)
+	w.Header().Set("Content-Type", rest.ProblemType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // this fails only if the client is gone

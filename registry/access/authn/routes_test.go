@@ -24,6 +24,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/service/backend"
@@ -195,80 +196,80 @@ func (h *house) expected(t *testing.T) map[string][]row {
 	oneInProd := inProd + "&digest=" + string(engine)
 	described := registrytest.Node("v3")
 	anywhere, everywhere := row{permission: read}, row{permission: administer, environment: all}
-	ofModel := func(operation string) string { return api.ModelsPath + "{model}/" + operation }
+	ofModel := func(operation string) string { return rest.ModelsPath + "{model}/" + operation }
 	return map[string][]row{
-		"GET " + api.OpenAPIPath:              {anywhere},
-		"GET " + api.EnvironmentsPath:         {{}},
-		"GET " + api.HeadsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + api.ModelListPath:            {anywhere},
-		"GET " + api.TargetsPath:              {anywhere},
-		"GET " + api.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + api.VerificationPath:         {anywhere},
-		"GET " + api.CheckpointPath:           {anywhere},
-		"GET " + api.CheckpointsPath:          {anywhere},
-		"GET " + api.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
-		"GET " + api.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
-		"POST " + api.TrustBundlePath:         {{"", api.TrustBundle{Bundle: []byte("{}")}, administer, all}},
-		"GET " + api.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
-		"POST " + api.RestrictionsPath:        {{"", api.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
-		"GET " + api.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
-		"GET " + api.PromotionsPath + "{seq}": {anywhere},
-		"GET " + ofModel(api.OpResolve): {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"},
+		"GET " + rest.OpenAPIPath:              {anywhere},
+		"GET " + rest.EnvironmentsPath:         {{}},
+		"GET " + rest.HeadsPath:                {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + rest.ModelListPath:            {anywhere},
+		"GET " + rest.TargetsPath:              {anywhere},
+		"GET " + rest.HistoryPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + rest.VerificationPath:         {anywhere},
+		"GET " + rest.CheckpointPath:           {anywhere},
+		"GET " + rest.CheckpointsPath:          {anywhere},
+		"GET " + rest.ProofsPath + "{seq}":     {anywhere}, // of events that the caller may read
+		"GET " + rest.TrustBundlePath:          {{}},       // public keys, and lists that say what to avoid
+		"POST " + rest.TrustBundlePath:         {{"", rest.TrustBundle{Bundle: []byte("{}")}, administer, all}},
+		"GET " + rest.RestrictionsPath:         {{inProd, nil, read, someOfProd}},
+		"POST " + rest.RestrictionsPath:        {{"", rest.Restriction{Environment: "prod", Bundle: []byte("{}")}, approve, wholeProd}},
+		"GET " + rest.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
+		"GET " + rest.PromotionsPath + "{seq}": {anywhere},
+		"GET " + ofModel(rest.OpResolve): {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"},
 			{"?environment=staging&arch=amd64", nil, read, "staging"}},
-		"POST " + ofModel(api.OpResolve):       {{"", api.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
-		"GET " + ofModel(api.OpReleases):       {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(api.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
-		"GET " + ofModel(api.OpEngines):        {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(api.OpEngine):         {{oneInProd, nil, read, "prod"}},
-		"GET " + ofModel(api.OpComparison):     {{"?from=" + string(h.release.Digest) + "&to=" + string(h.release.Digest), nil, read, eitherEnd}},
-		"GET " + ofModel(api.OpEvidence):       {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(api.OpQuarantines):    {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(api.OpBundle):         {{oneInProd, nil, read, "prod"}},
-		"GET " + ofModel(api.OpPromotionCheck): {{inProd + "&digest=" + string(h.release.Digest), nil, read, bothEnds}},
-		"GET " + ofModel(api.OpPromotions):     {{inProd, nil, read, "prod"}},
-		"POST " + ofModel(api.OpPublications):  {{"", api.Publication{Release: h.release.Digest}, push, "staging"}},
-		"POST " + ofModel(api.OpEvidence): {
+		"POST " + ofModel(rest.OpResolve):       {{"", rest.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
+		"GET " + ofModel(rest.OpReleases):       {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(rest.OpRelease):        {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
+		"GET " + ofModel(rest.OpEngines):        {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(rest.OpEngine):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(rest.OpComparison):     {{"?from=" + string(h.release.Digest) + "&to=" + string(h.release.Digest), nil, read, eitherEnd}},
+		"GET " + ofModel(rest.OpEvidence):       {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(rest.OpQuarantines):    {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(rest.OpBundle):         {{oneInProd, nil, read, "prod"}},
+		"GET " + ofModel(rest.OpPromotionCheck): {{inProd + "&digest=" + string(h.release.Digest), nil, read, bothEnds}},
+		"GET " + ofModel(rest.OpPromotions):     {{inProd, nil, read, "prod"}},
+		"POST " + ofModel(rest.OpPublications):  {{"", api.Publication{Release: h.release.Digest}, push, "staging"}},
+		"POST " + ofModel(rest.OpEvidence): {
 			attach(evidence.PredicateSign, "staging", push), attach(evidence.PredicateProvenance, "prod", push),
 			attach(evidence.PredicateParity, "staging", verify), attach(evidence.PredicatePerformance, "prod", verify),
 			attach(evidence.PredicateTestResult, "prod", verify),
 			attach(evidence.PredicateApproval, "staging", approve), attach(evidence.PredicateQuarantine, "prod", approve),
 			attach(evidence.PredicateVSA, "prod", promote),
 		},
-		"POST " + ofModel(api.OpAttestations): {
+		"POST " + ofModel(rest.OpAttestations): {
 			{"", evidence.AttestRequest{Kind: evidence.AttestQuarantine, Environment: "prod", Release: h.release.Digest, Comment: "x"}, storage.PermissionAttest, "prod"},
 			{"", evidence.AttestRequest{Kind: evidence.AttestApproval, Environment: "prod", Release: h.release.Digest, Comment: "x"}, storage.PermissionAttest, "prod"},
 		},
-		"POST " + ofModel(api.OpPromotions): {
+		"POST " + ofModel(rest.OpPromotions): {
 			{"", api.PromoteRequest{}, promote, "prod"}, {"", api.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
-		"POST " + ofModel(api.OpRollbacks): {{"", api.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
+		"POST " + ofModel(rest.OpRollbacks): {{"", api.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"},
 			{"", api.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
-		"POST " + ofModel(api.OpHolds):            {{"", api.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
-		"POST " + ofModel(api.OpAcceptances):      {{"", api.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
-		"POST " + ofModel(api.OpHoldReleases):     {{"", api.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
-		"GET " + api.OperationsPath:               {everywhere},
-		"GET " + api.ConfigurationPath:            {everywhere},
-		"POST " + api.ConfigurationPath:           {everywhere},
-		"GET " + api.NodeTypesPath:                {anywhere},
-		"GET " + api.NodeTypesPath + "/{name}":    {anywhere},
-		"PUT " + api.NodeTypesPath + "/{name}":    {everywhere},
-		"DELETE " + api.NodeTypesPath + "/{name}": {everywhere},
-		"GET " + api.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}, {inProd + "&silent=true&model=" + registrytest.Model, nil, read, "prod"}},
-		"POST " + api.NodeReportsPath: {
-			{"", api.NodeReport{Node: "n", Environment: "prod", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "prod"},
-			{"", api.NodeReport{Node: "n", Environment: "staging", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "staging"}},
-		"GET " + api.RuntimesPath:                {anywhere},
-		"GET " + api.RuntimesPath + "/{name}":    {anywhere},
-		"PUT " + api.RuntimesPath + "/{name}":    {everywhere},
-		"DELETE " + api.RuntimesPath + "/{name}": {everywhere},
-		"GET " + api.WebhooksPath:                {everywhere},
-		"POST " + api.WebhooksPath:               {everywhere},
-		"GET " + api.WebhooksPath + "/{id}":      {everywhere},
-		"PUT " + api.WebhooksPath + "/{id}":      {everywhere},
-		"DELETE " + api.WebhooksPath + "/{id}":   {everywhere},
-		"GET " + api.TokensPath:                  {everywhere},
-		"POST " + api.TokensPath:                 {everywhere},
-		"GET " + api.TokensPath + "/{id}":        {everywhere},
-		"DELETE " + api.TokensPath + "/{id}":     {everywhere},
+		"POST " + ofModel(rest.OpHolds):            {{"", rest.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"POST " + ofModel(rest.OpAcceptances):      {{"", rest.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
+		"POST " + ofModel(rest.OpHoldReleases):     {{"", api.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"GET " + rest.OperationsPath:               {everywhere},
+		"GET " + rest.ConfigurationPath:            {everywhere},
+		"POST " + rest.ConfigurationPath:           {everywhere},
+		"GET " + rest.NodeTypesPath:                {anywhere},
+		"GET " + rest.NodeTypesPath + "/{name}":    {anywhere},
+		"PUT " + rest.NodeTypesPath + "/{name}":    {everywhere},
+		"DELETE " + rest.NodeTypesPath + "/{name}": {everywhere},
+		"GET " + rest.NodeReportsPath:              {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, {inProd, nil, read, someOfProd}, {inProd + "&silent=true&model=" + registrytest.Model, nil, read, "prod"}},
+		"POST " + rest.NodeReportsPath: {
+			{"", rest.NodeReport{Node: "n", Environment: "prod", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "prod"},
+			{"", rest.NodeReport{Node: "n", Environment: "staging", Model: registrytest.Model, Release: h.release.Digest, Engine: engine}, read, "staging"}},
+		"GET " + rest.RuntimesPath:                {anywhere},
+		"GET " + rest.RuntimesPath + "/{name}":    {anywhere},
+		"PUT " + rest.RuntimesPath + "/{name}":    {everywhere},
+		"DELETE " + rest.RuntimesPath + "/{name}": {everywhere},
+		"GET " + rest.WebhooksPath:                {everywhere},
+		"POST " + rest.WebhooksPath:               {everywhere},
+		"GET " + rest.WebhooksPath + "/{id}":      {everywhere},
+		"PUT " + rest.WebhooksPath + "/{id}":      {everywhere},
+		"DELETE " + rest.WebhooksPath + "/{id}":   {everywhere},
+		"GET " + rest.TokensPath:                  {everywhere},
+		"POST " + rest.TokensPath:                 {everywhere},
+		"GET " + rest.TokensPath + "/{id}":        {everywhere},
+		"DELETE " + rest.TokensPath + "/{id}":     {everywhere},
 	}
 }
 
@@ -308,7 +309,7 @@ func TestEveryRouteAsks(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	expected, callers := h.expected(t), h.callers(t)
-	for _, o := range api.Table() {
+	for _, o := range rest.Table() {
 		route := o.Describe()
 		name := route.Method + " " + route.Path
 		rows, ok := expected[name]
@@ -349,7 +350,7 @@ func refused(t *testing.T, got *httptest.ResponseRecorder) (registry.Code, strin
 		}
 		return "", got.Body.String()
 	}
-	problem := decode[api.Problem](t, got)
+	problem := decode[rest.Problem](t, got)
 	return problem.Code, problem.Detail
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
+	"mlpromote.dev/mlpromote/registry/rest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -69,7 +69,7 @@ func (g *Authenticator) serveToken(w http.ResponseWriter, r *http.Request) {
 	case registry.CodeInvalid:
 		refuse(w, http.StatusBadRequest, "UNSUPPORTED", err.Error())
 	case registry.CodeUnavailable:
-		w.Header().Set("Retry-After", api.RetryAfter)
+		w.Header().Set("Retry-After", rest.RetryAfter)
 		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry is unavailable; try again later")
 	default:
 		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; see the log of the registry")

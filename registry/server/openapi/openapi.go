@@ -9,16 +9,16 @@ import (
 	"strconv"
 	"strings"
 
-	"mlpromote.dev/mlpromote/registry/api"
+	"mlpromote.dev/mlpromote/registry/rest"
 )
 
 // mediaType is the type of all documented requests and answers.
 const mediaType = "application/json"
 
 // Document generates the OpenAPI 3.1 document of operations.
-func Document(table []api.Any) ([]byte, error) {
+func Document(table []rest.Any) ([]byte, error) {
 	types := schemas{named: object{}}
-	problem := types.of(api.Problem{})
+	problem := types.of(rest.Problem{})
 	paths := make(map[string]object)
 	for _, o := range table {
 		r := o.Describe()
@@ -31,7 +31,7 @@ func Document(table []api.Any) ([]byte, error) {
 		"NotModified": object{"description": "It matches If-None-Match."},
 		"Problem": object{
 			"description": "The reason of the failure (RFC 9457).",
-			"content":     object{api.ProblemType: object{"schema": problem}},
+			"content":     object{rest.ProblemType: object{"schema": problem}},
 		},
 	}
 	document := object{
@@ -55,7 +55,7 @@ func Document(table []api.Any) ([]byte, error) {
 }
 
 // describe documents one operation.
-func describe(o api.Any, types *schemas) object {
+func describe(o rest.Any, types *schemas) object {
 	r := o.Describe()
 	body, answer := o.Documented()
 	described := object{
@@ -78,7 +78,7 @@ func describe(o api.Any, types *schemas) object {
 }
 
 // responses documents the responses of an operation: success and problems.
-func responses(o api.Any, answer any, types *schemas) object {
+func responses(o rest.Any, answer any, types *schemas) object {
 	r, all := o.Describe(), object{}
 	problems := append([]int{400, 401, 403, 404, 429, 500, 503}, r.Problems...)
 	if r.HasBody() {
@@ -108,12 +108,12 @@ func responses(o api.Any, answer any, types *schemas) object {
 	case status == 0:
 		status = http.StatusOK
 	}
-	if r.Method == http.MethodGet && r.Media != api.StreamType {
+	if r.Method == http.MethodGet && r.Media != rest.StreamType {
 		all["304"] = object{"$ref": "#/components/responses/NotModified"}
 		headers := object{"ETag": header("A strong ETag of the body.")}
 		if names, _ := o.Query(); slices.Contains(names, "cursor") {
 			headers["Link"] = header("The next page, as rel=\"next\"; absent on the last page.")
-			headers[api.Partial] = header("\"true\" if the page leaves out what the caller may not read; absent otherwise.")
+			headers[rest.Partial] = header("\"true\" if the page leaves out what the caller may not read; absent otherwise.")
 		}
 		success["headers"] = headers
 	}
@@ -126,7 +126,7 @@ func header(description string) object {
 }
 
 // parameters documents path and query parameters, and headers that change the behaviour.
-func parameters(o api.Any) []any {
+func parameters(o rest.Any) []any {
 	var list []any
 	r := o.Describe()
 	query, required := o.Query()
@@ -158,9 +158,9 @@ func parameters(o api.Any) []any {
 		add(name, "query")
 	}
 	if r.Once() {
-		add(api.IdempotencyKey, "header")
+		add(rest.IdempotencyKey, "header")
 	}
-	if r.Media == api.StreamType {
+	if r.Media == rest.StreamType {
 		add("Last-Event-ID", "header")
 	}
 	return list

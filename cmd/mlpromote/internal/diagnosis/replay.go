@@ -25,6 +25,7 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/percase"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // replayOptions are the flags of replay.
@@ -235,7 +236,7 @@ func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o repla
 	if err != nil {
 		return registry.Ref{}, run, err
 	}
-	arrays, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
+	arrays, err := tensorfile.ReadNpz(f, info.Size(), tensorfile.Limits{})
 	if err != nil {
 		return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid, "%s: %s", path, err.Error())
 	}
@@ -350,7 +351,7 @@ func saveCase(dir string, r diagnose.Replayed) (string, error) {
 	add("reference.", r.Reference, nil)
 	add("engine.", r.Computed, nil)
 	var npz bytes.Buffer
-	if err := tensor.WriteNpz(&npz, arrays); err != nil {
+	if err := tensorfile.WriteNpz(&npz, arrays); err != nil {
 		return "", registry.Errorf(registry.CodeInvalid, "--save: %s", err.Error())
 	}
 	if err := os.WriteFile(filepath.Join(dir, "case.npz"), npz.Bytes(), 0o600); err != nil {

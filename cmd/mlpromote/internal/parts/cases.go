@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // Cases reads single cases of sources, and the labels of all, without reading the rest.
@@ -49,7 +50,7 @@ func (c Cases) set(ctx context.Context, repository string, sources registry.Dige
 
 // shard opens a file of the cases. Its bytes are not compared with its digest, which would take all of them: what is
 // read of it is only shown.
-func (c Cases) shard(ctx context.Context, s set, name string, limit int64) (*tensor.File, func(), error) {
+func (c Cases) shard(ctx context.Context, s set, name string, limit int64) (*tensorfile.File, func(), error) {
 	i := slices.IndexFunc(s.Files, func(f artifact.File) bool { return f.Path == name })
 	if i < 0 {
 		return nil, nil, registry.Errorf(registry.CodeTrust, "the cases of %s have no file %.100q", s.repository, name)
@@ -58,7 +59,7 @@ func (c Cases) shard(ctx context.Context, s set, name string, limit int64) (*ten
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := tensor.NewFile(blob, size, tensor.Limits{MaxTensorBytes: limit})
+	file, err := tensorfile.NewFile(blob, size, tensorfile.Limits{MaxTensorBytes: limit})
 	if err != nil {
 		_ = blob.Close()
 		return nil, nil, registry.Errorf(registry.CodeInvalid, "cases of %s: %s: %w", s.repository, name, err)

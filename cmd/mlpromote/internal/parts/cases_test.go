@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 func tensorOf[T tensor.Scalar](t *testing.T, shape []int64, values ...T) tensor.Tensor {
@@ -37,7 +38,7 @@ type sources struct {
 func (s *sources) add(t *testing.T, name string, first, count int, of map[string]tensor.Tensor) {
 	t.Helper()
 	var data bytes.Buffer
-	if err := tensor.Write(&data, of, nil); err != nil {
+	if err := tensorfile.Write(&data, of, nil); err != nil {
 		t.Fatal(err)
 	}
 	d := digest.FromBytes(data.Bytes())

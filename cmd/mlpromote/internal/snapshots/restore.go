@@ -126,7 +126,7 @@ func (j Job) openRestored(
 		return nil, err
 	}
 	owner := j.At.Ownership(place, catalog, restored)
-	owner.Survey = func(ctx context.Context, p *storage.ContentPlace) error { // its content comes now
+	owner.Survey = func(ctx context.Context, p *datadir.Place) error { // its content comes now
 		err := datadir.Survey(restored, place.Blobs, false)(ctx, p)
 		p.CatalogEmpty, p.Known = true, false
 		return err
@@ -137,13 +137,13 @@ func (j Job) openRestored(
 		}
 	}
 	verdict, err := owner.Open(ctx)
-	if err == nil && verdict.Access == storage.ContentRefused {
+	if err == nil && verdict.Access == datadir.Refused {
 		err = verdict.Err()
 	}
 	if err == nil && !place.Recorded {
 		err = j.At.Dir().SetStorage(place.Storage)
 	}
-	if err != nil || verdict.Access == storage.ContentOwned {
+	if err != nil || verdict.Access == datadir.Owned {
 		return place.Blobs, err
 	}
 	j.UI.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
@@ -151,7 +151,7 @@ func (j Job) openRestored(
 }
 
 // notOwned is content that is not the catalog's.
-type notOwned struct{ verdict storage.ContentVerdict }
+type notOwned struct{ verdict datadir.Verdict }
 
 func (n notOwned) OwnsContent(context.Context) (int64, error) { return 0, n.verdict.Err() }
 

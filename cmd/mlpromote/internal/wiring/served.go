@@ -12,7 +12,7 @@ import (
 // several, and the room that uploads leave on the disk of the content. tell is called when the
 // replica may no longer write, and with nil when it may.
 func (l Location) Served(here *Local, replica string, reserve int, tell func(ctx context.Context, err error)) {
-	if l.Database != "" && here.Blobs.Verdict.Access == storage.ContentOwned {
+	if l.Database != "" && here.Blobs.Verdict.Access == datadir.Owned {
 		here.Replica = &datadir.Replica{
 			Name: replica, Marks: here.DB.ReplicaMarks(), Place: here.Blobs.replicas, Clock: here.DB, Tell: tell,
 		}

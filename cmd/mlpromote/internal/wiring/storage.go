@@ -19,7 +19,7 @@ type blobStorage struct {
 	Uploads  datadir.Uploads
 	Redirect time.Duration        // how long a client may pull from the bucket itself; 0: not at all
 	owner    storage.ContentOwner // nil where nothing may be changed
-	Verdict  storage.ContentVerdict
+	Verdict  datadir.Verdict
 	replicas storage.ReplicaPlace // where replicas leave marks
 }
 
@@ -105,7 +105,7 @@ func (l Location) openStorage(ctx context.Context, catalog Database) (*blobStora
 	if err != nil {
 		return nil, err
 	}
-	if verdict.Access == storage.ContentRefused {
+	if verdict.Access == datadir.Refused {
 		return nil, verdict.Err()
 	}
 	if !p.Recorded {
