@@ -26,7 +26,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "the URL of the database cannot be read: want postgres://USER@HOST:PORT/NAME"),
-			"write special characters of a password as %%XX, or set PGPASSWORD or ~/.pgpass, where they need no escape")
+			"write special characters of a password as %%XX, or set PGPASSWORD or ~/.pgpass, which need no escape")
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

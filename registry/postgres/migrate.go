@@ -42,7 +42,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 	done, err := db.current(ctx)
 	if err == nil && !done { // its steps are noted as done, of this program or of an earlier one
-		err = registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "database %s has tables, and does not say of which schema", db.name),
+		err = registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "database %s has tables but no schema version", db.name),
 			"restore a backup, or give --database an empty database")
 	}
 	return err

@@ -164,7 +164,7 @@ func TestOpenRefusesASchemaWithoutANumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), db.path)
-	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "does not say of which schema") {
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "has tables but no schema version") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }

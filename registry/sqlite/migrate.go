@@ -45,7 +45,7 @@ func (db *DB) migrate(ctx context.Context) error {
 			return err
 		case version < migrations.SQLiteVersion: // its steps are noted as done, of this program or of an earlier one
 			return registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
-				"database %s has tables, and does not say of which schema (%d): a copy by a dump loses that", db.path, version),
+				"database %s has tables but no schema version (%d): a copy by a dump loses that", db.path, version),
 				"restore a backup (mlpromote restore), or make a new data directory")
 		}
 	}
