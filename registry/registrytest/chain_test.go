@@ -46,6 +46,8 @@ func tamper(t *rapid.T, name string, field reflect.Value) {
 		field.SetInt(v + rapid.Int64Range(1, 1000).Draw(t, name))
 	case time.Time:
 		field.Set(reflect.ValueOf(v.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, -time.Microsecond, time.Hour}).Draw(t, name))))
+	case []string:
+		field.Set(reflect.ValueOf(append(v[:len(v):len(v)], "approvals")))
 	case []registry.Digest:
 		field.Set(reflect.ValueOf(append(v[:len(v):len(v)], digest.FromString("more"))))
 	case *evidence.Person:
@@ -71,6 +73,7 @@ func drawEvent(t *rapid.T) history.Event {
 		Release: d("release"), Previous: d("previous"), Subject: d("subject"), PredicateType: text("type"),
 		Evidence: rapid.SliceOf(rapid.Just(digest.FromString("e"))).Draw(t, "evidence"),
 		Signer:   text("signer"), Reason: text("reason"), Policy: d("policy"), Environments: d("environments"),
-		Person: rapid.SampledFrom([]*evidence.Person{nil, {Principal: "token:jane", Token: "jane"}}).Draw(t, "person"),
+		Skipped: rapid.SliceOf(rapid.SampledFrom([]string{"approvals", "no-freeze"})).Draw(t, "skipped"),
+		Person:  rapid.SampledFrom([]*evidence.Person{nil, {Principal: "token:jane", Token: "jane"}}).Draw(t, "person"),
 	}
 }
