@@ -60,9 +60,14 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 			value, worst := r.Figure(row.Name)
 			j.exact(name, row, limit, value, worst)
 		}
-		if there && row.Name == figure.Equal {
-			j.skill(name, r)
-		}
+	}
+	j.answers(name, limits, r)
+}
+
+// answers judges what comes with a limit on equal answers: skill and classes.
+func (j *judgement) answers(name string, limits OutputLimits, r tensor.Result) {
+	if limits.Equal != nil {
+		j.skill(name, r)
 	}
 	if limits.ofAnswers() {
 		j.classes(name, r)

@@ -89,7 +89,7 @@ func TestMasksHaveAnswers(t *testing.T) {
 		}, evidence.VerdictFail, figure.Systematic},
 		"a class is shifted": {20, func(scores []float32) {
 			for p := range places {
-				scores[places+p] += 1
+				scores[places+p]++
 			}
 		}, evidence.VerdictFail, figure.Systematic},
 		"classes change places": {20, func(scores []float32) {

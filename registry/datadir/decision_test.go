@@ -3,7 +3,6 @@ package datadir_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -17,8 +16,6 @@ func mark(edit func(*storage.ContentMark)) *storage.ContentMark {
 	}
 	return m
 }
-
-func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 func TestDecide(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,8 @@
 package tensorfile
 
-import "cmp"
-
 import (
+	"cmp"
+
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
