@@ -217,7 +217,7 @@ func enough(misses float64, cases int, limit, confidence float64) string {
 			return fmt.Sprintf("about %d such cases would", whole)
 		}
 	}
-	return "no number of such cases would"
+	return "no number of such cases would: ask for less, or improve the engine"
 }
 
 // share writes a share in percent.

@@ -201,6 +201,9 @@ func ofRarest(name string, limit float64, f accuracy.Figures, confidence float64
 		return ""
 	}
 	text := fmt.Sprintf(" of class %d: %d of these %d have it, and the bound follows from them", class.Number, class.Cases, len(f.Reference.Each))
+	if class.Cases == len(f.Reference.Each) {
+		text = ""
+	}
 	if name == figure.Relative {
 		reference, _ := f.Sides()
 		limit = reference * (1 - limit)

@@ -52,7 +52,7 @@ func (l Limits) UnusedLabels(i Interface, labels string, s Sample) string {
 	drop, need := s.DefaultDrop(m, l.Confidence)
 	switch {
 	case drop > 0:
-		return fmt.Sprintf("labels %q decide nothing: write limits: {accuracy: {metric: %s, drop: {max: %.0f%%}}}", labels, m.Name, 100*drop)
+		return fmt.Sprintf("labels %q decide nothing: add accuracy: {metric: %s, drop: {max: %.0f%%}} to limits", labels, m.Name, 100*drop)
 	case need > 0:
 		return fmt.Sprintf("labels %q decide nothing, and %s prove too little for a limit on %s: about %d would", labels, registry.Count(s.Cases, "case"), m.Name, need)
 	}

@@ -88,7 +88,7 @@ func TestUnusedLabels(t *testing.T) {
 	}{
 		"a limit":       {limited, "label", 400, ""},
 		"no labels":     {validators.Limits{Confidence: 0.95}, "", 400, ""},
-		"enough cases":  {validators.Limits{Confidence: 0.95}, "label", 400, "write limits: {accuracy: {metric: top1, drop: {max: 2%}}}"},
+		"enough cases":  {validators.Limits{Confidence: 0.95}, "label", 400, "add accuracy: {metric: top1, drop: {max: 2%}} to limits"},
 		"too few cases": {validators.Limits{Confidence: 0.95}, "label", 20, "20 cases prove too little for a limit on top1: about 7"},
 	} {
 		got := c.limits.UnusedLabels(scores, c.labels, validators.Sample{Cases: c.cases})

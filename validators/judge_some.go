@@ -52,6 +52,15 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	return (&judgement{found: found, checks: j.Checks, confidence: j.Confidence, slices: j.Slices}).judgement()
 }
 
+// JudgeFinite fails an engine whose outputs are NaN or infinite where the reference's are not, and judges nothing else.
+func JudgeFinite(outputs map[string]tensor.Result) Findings {
+	var j judgement
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		j.finite(name, outputs[name])
+	}
+	return j.found
+}
+
 // CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and skill are for
 // all cases to say: in one that is almost all background an engine that misses less than it may is no better than a constant.
 func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) evidence.Checks {

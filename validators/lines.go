@@ -18,7 +18,7 @@ type Line struct {
 	Name figure.Line `json:"name"`
 	// Verdict is recorded if nothing was judged.
 	Verdict evidence.Verdict `json:"verdict"`
-	Worst   string           `json:"worst,omitempty"` // the check with the least margin, or the reason why it is no pass
+	Worst   string           `json:"worst,omitempty"` // the check with the least margin, or without one the reason why it is no pass
 	Basis   string           `json:"basis"`           // what the line rests on, or why nothing was judged
 }
 
@@ -37,7 +37,9 @@ func Lines(p evidence.ParityReport) (lines []Line) {
 		}
 		for _, r := range p.Reasons {
 			if LineOf(r) == name {
-				line.Worst = registry.PlainText(r.Message)
+				if !ok {
+					line.Worst = registry.PlainText(r.Message)
+				}
 				if line.Verdict == evidence.VerdictPass || line.Verdict == evidence.VerdictRecorded {
 					line.Verdict = p.Verdict // no check has it
 				}
@@ -159,6 +161,9 @@ func worseCheck(c, than evidence.Check) bool {
 	if c.Trial == evidence.TrialCases {
 		return Margin(c) < Margin(than)
 	}
+	if fails, failed := c.Verdict == evidence.VerdictFail, than.Verdict == evidence.VerdictFail; fails != failed {
+		return fails
+	}
 	return c.Affected > than.Affected || c.Affected == than.Affected && c.Value > than.Value
 }
 
@@ -229,7 +234,7 @@ func trialsText(name figure.Line, checks evidence.Checks) string {
 	for i, trial := range ran {
 		n := counts[evidence.Trial(trial)]
 		if ran[i] = strings.ReplaceAll(trial, "_", " "); n > 1 {
-			ran[i] += fmt.Sprintf(" at %d sizes", n)
+			ran[i] += fmt.Sprintf(" (%d runs)", n)
 		}
 	}
 	text := strings.Join(ran, ", ")
@@ -249,7 +254,7 @@ func unjudged(name figure.Line, p evidence.ParityReport) string {
 	case name == figure.Labels && !p.Cases.Labelled:
 		return "no labels"
 	case name == figure.Labels:
-		return "labels not used"
+		return "labels not used: no limits.accuracy"
 	case name == figure.Again || name == figure.Runs:
 		return cmp.Or(trialsText(name, p.Checks), "nothing was run beyond the cases")
 	}

@@ -31,10 +31,10 @@ func TestLines(t *testing.T) {
 	report.Verdict, report.Reasons = fail, []evidence.Reason{{Code: validators.ReasonLimit, Figure: figure.Systematic, Message: "biased"}}
 	want := []validators.Line{
 		{Name: figure.EveryCase, Verdict: pass, Worst: "error of the worst case / spread of y 0.7, at most 0.8", Basis: "300 cases"},
-		{Name: figure.Tendency, Verdict: fail, Worst: "biased", Basis: "300 cases"},
+		{Name: figure.Tendency, Verdict: fail, Worst: "bias / spread of y 0.05, at most 0.03", Basis: "300 cases"},
 		{Name: figure.SameAnswers, Verdict: recorded, Basis: "no answers judged"},
-		{Name: figure.Labels, Verdict: recorded, Basis: "labels not used"},
-		{Name: figure.Again, Verdict: pass, Worst: "batch batch=2: 3 of 8 cases differ, by at most 3", Basis: "repeat, batch at 2 sizes; not run: dimension seq=64"},
+		{Name: figure.Labels, Verdict: recorded, Basis: "labels not used: no limits.accuracy"},
+		{Name: figure.Again, Verdict: pass, Worst: "batch batch=2: 3 of 8 cases differ, by at most 3", Basis: "repeat, batch (2 runs); not run: dimension seq=64"},
 		{Name: figure.Runs, Verdict: pass, Worst: "no difference", Basis: "golden"},
 	}
 	if got := validators.Lines(report); !slices.Equal(got, want) {

@@ -12,6 +12,7 @@ const (
 	ReasonJitter       = "jitter"
 	ReasonBatch        = "batch"
 	ReasonDimension    = "dimension"
+	ReasonBeyond       = "beyond"
 	ReasonGolden       = "golden_outputs"
 	ReasonPlainLoad    = "plain_load"
 	ReasonContradicted = "contradicted"
@@ -35,6 +36,8 @@ type TrialRow struct {
 	// a process, where runtimes usually give the same bits.
 	SameCases bool
 	InProcess bool
+	// Finite is a trial that is judged by NaN and infinities alone: no limit holds beyond the cases.
+	Finite bool
 	// Wanted is a trial that limits which require trials miss if a report does not have it.
 	Wanted bool
 }
@@ -74,6 +77,10 @@ var trials = []TrialRow{
 	{
 		Trial: evidence.TrialDimension, Line: figure.Again, Baseline: evidence.BaselineReference, Code: ReasonDimension,
 		Words: "the engine computes something else than the reference model",
+	},
+	{
+		Trial: evidence.TrialBeyond, Line: figure.Runs, Baseline: evidence.BaselineReference, Code: ReasonBeyond,
+		Words: "of inputs twice as large as the cases, the engine makes values that are not finite, and the reference model does not", Finite: true,
 	},
 	{Trial: evidence.TrialPlainLoad, Line: figure.Runs, Baseline: evidence.BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},
 	{Trial: TrialVerification, Line: figure.Runs, Baseline: evidence.BaselineItself, Code: ReasonContradicted},

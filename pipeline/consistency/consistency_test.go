@@ -32,7 +32,7 @@ func TestHonest(t *testing.T) {
 			for _, p := range checks {
 				// A batch has four cases of the first shard or three of the second.
 				want := map[evidence.Trial]int{evidence.TrialRepeat: 13, evidence.TrialProcess: 13,
-					evidence.TrialBatch: 7, evidence.TrialDimension: 8}[p.Trial]
+					evidence.TrialBatch: 7, evidence.TrialDimension: 8, evidence.TrialBeyond: 4}[p.Trial]
 				if p.Verdict != evidence.VerdictPass || p.Value != 0 || p.Output != "" || p.Affected != 0 || p.Cases != want {
 					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Trial, p.Size, p.Verdict, p.Cases, p.Affected, p.Value, want)
 				}
@@ -298,7 +298,7 @@ func TestBudget(t *testing.T) {
 	}{
 		"nothing":       {10 * time.Microsecond, 0, 0},
 		"one repeat":    {2 * time.Millisecond, 2, 1},
-		"a few repeats": {20 * time.Millisecond, 4, 3},
+		"a few repeats": {20 * time.Millisecond, 5, 3},
 		"all":           {time.Second, len(every()), 13},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -401,10 +401,10 @@ func TestFixedShape(t *testing.T) {
 	fixed := []validators.Dim{{Size: 1}, {Size: values}}
 	w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape, w.o.Interface.Dims = fixed, fixed, nil
 	checks, _, err := w.engine(t, honest)
-	if want := []string{"repeat", "process", "batch"}; err != nil || !slices.Equal(whats(checks), want) {
+	if want := []string{"repeat", "process", "beyond inputs*2", "batch"}; err != nil || !slices.Equal(whats(checks), want) {
 		t.Fatalf("checks %q, error %v; want %q", whats(checks), err, want)
 	}
-	if batch := checks[2]; !batch.NotForModel() || !strings.Contains(batch.Message, `input "x" has the fixed size 1 in front`) {
+	if batch := checks[3]; !batch.NotForModel() || !strings.Contains(batch.Message, `input "x" has the fixed size 1 in front`) {
 		t.Errorf("batches %+v, want none for this model", batch)
 	}
 }

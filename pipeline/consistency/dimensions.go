@@ -34,15 +34,15 @@ func (s *Set) bases() (bases, error) {
 	return b, nil
 }
 
-// makeDimensions makes the sizes that are tried, as far as the time allows.
-func (s *Set) makeDimensions(left time.Duration) error {
+// makeDimensions makes the sizes that are tried, as far as the time allows, and returns what is left of it.
+func (s *Set) makeDimensions(left time.Duration) (time.Duration, error) {
 	b, err := s.bases()
 	if err != nil {
-		return err
+		return left, err
 	}
 	if b.own, err = sizes(s.Interface, b.inputs[0]); err != nil {
 		s.leaveFor(evidence.TrialDimension, "", err.Error())
-		return nil
+		return left, nil
 	}
 	for _, name := range unmade(s.Interface, b.own) {
 		s.leaveFor(evidence.TrialDimension, name, "the size is 0 in the cases, and larger ones are made of theirs")
@@ -65,10 +65,10 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		n = max(min(n, int(float64(s.MaxBytes)/size)), 1)
 		left -= cost * time.Duration(n)
 		if err := s.makeSizes(b, setting, n, note); err != nil {
-			return err
+			return left, err
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // drawnSize draws a size of the leading dimension between its smallest and its largest; 0 if there is none. Compilers have other code for sizes

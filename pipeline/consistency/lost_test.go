@@ -71,12 +71,15 @@ func TestLostFiles(t *testing.T) {
 		needed  []string
 	}{
 		"repeats": {repeatsAlone, judge, 0, []string{"cases/a", "cases/b", "outputs/a", "outputs/b", "run/runs/together/out/check-0-again-00000",
-			"run/runs/together/out/check-0-again-00001", "run/runs/together/out/check-1-once-00000", "run/runs/together/out/check-1-once-00001"}},
-		"batches": {twoBatches, judge, 1, []string{"cases/a", "outputs/a", "run/runs/together/out/check-2-001-batch-00000"}},
+			"run/runs/together/out/check-0-again-00001", "run/runs/together/out/check-1-once-00000", "run/runs/together/out/check-1-once-00001",
+			"run/runs/together/out/check-4-000-beyond", "scratch/inputs/check-4-000-beyond", "scratch/reference/together/out/check-4-000-beyond"}},
+		"batches": {twoBatches, judge, 1, []string{"cases/a", "outputs/a", "run/runs/together/out/check-2-001-batch-00000",
+			"run/runs/together/out/check-4-002-beyond", "scratch/inputs/check-4-002-beyond", "scratch/reference/together/out/check-4-002-beyond"}},
 		"batches of a model that mixes its cases": {twoBatches, allFail, 3, []string{"cases/a", "outputs/a",
-			"run/runs/together/out/check-2-001-batch-00000", "scratch/reference/together/out/check-2-001-batch-00000"}},
-		"sizes": {twoSizes, judge, 1, []string{"run/runs/together/out/check-3-001-sizes", "scratch/inputs/check-3-001-sizes",
-			"scratch/reference/together/out/check-3-001-sizes"}},
+			"run/runs/together/out/check-2-001-batch-00000", "run/runs/together/out/check-4-002-beyond", "scratch/inputs/check-4-002-beyond",
+			"scratch/reference/together/out/check-2-001-batch-00000", "scratch/reference/together/out/check-4-002-beyond"}},
+		"sizes": {twoSizes, judge, 1, []string{"run/runs/together/out/check-3-001-sizes", "run/runs/together/out/check-4-002-beyond", "scratch/inputs/check-3-001-sizes",
+			"scratch/inputs/check-4-002-beyond", "scratch/reference/together/out/check-3-001-sizes", "scratch/reference/together/out/check-4-002-beyond"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,8 +228,8 @@ func TestChecksThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := files(t, map[string]string{"": made.o.Scratch})
-	if len(all) != 16 { // two for each of two repeats, loads and three batches, one for each of four sizes
-		t.Errorf("made %q, want 16 files", all)
+	if len(all) != 17 { // two for each of two repeats, loads and three batches, one for each of four sizes and for inputs beyond the cases
+		t.Errorf("made %q, want 17 files", all)
 	}
 	for _, file := range all {
 		for name, block := range map[string]func(path string) error{

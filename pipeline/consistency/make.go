@@ -11,7 +11,7 @@ import (
 )
 
 // New makes the checks for the cases. A third of the time is for repeats, half of the rest for
-// batches, and what is left for dimensions. Errors: those of reading and writing files.
+// batches, and what is left for dimensions and then for inputs beyond the cases. Errors: those of reading and writing files.
 func New(o Options) (*Set, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultMaxBytes
@@ -29,7 +29,11 @@ func New(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.makeDimensions(left - left/2 + unspent)
+	left, err = s.makeDimensions(left - left/2 + unspent)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.makeBeyond(left)
 }
 
 // affordable is how many cases of this cost a time is enough for, at most so many.

@@ -232,6 +232,38 @@ func TestWhatIsRun(t *testing.T) {
 	}
 }
 
+// An engine that overflows beyond the range of the cases is found, and what the reference model does as well is no fault.
+func TestBeyond(t *testing.T) {
+	t.Parallel()
+	overflows := func(run int, x []float32, batch, seq int) ([]float32, error) {
+		y, err := honest(run, x, batch, seq)
+		for i := range y {
+			if x[i] > 13 { // the cases end at 13
+				y[i] = float32(math.Inf(1))
+			}
+		}
+		return y, err
+	}
+	for name, c := range map[string]struct {
+		reference, engine model
+		fails             bool
+	}{"only the engine": {honest, overflows, true}, "both": {overflows, overflows, false}, "neither": {honest, honest, false}} {
+		w := setup(t, false)
+		w.reference, w.judge = c.reference, func(trial evidence.Trial, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
+			if validators.TrialOf(trial).Finite {
+				return validators.JudgeFinite(outputs).Verdict()
+			}
+			return judge(trial, outputs, cases)
+		}
+		checks, reasons, err := w.engine(t, c.engine)
+		beyond, ran := checks.Of(evidence.TrialBeyond)
+		found := slices.ContainsFunc(reasons, func(r evidence.Reason) bool { return r.Code == validators.ReasonBeyond })
+		if err != nil || !ran || (beyond.Verdict == evidence.VerdictFail) != c.fails || found != c.fails {
+			t.Errorf("%s: %+v with reasons %v (%v), want a failure: %t", name, beyond, reasons, err, c.fails)
+		}
+	}
+}
+
 // An engine that fails the only check has one process, and where no time is known for a case, everything runs.
 func TestProcesses(t *testing.T) {
 	t.Parallel()

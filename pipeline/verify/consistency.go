@@ -68,9 +68,10 @@ func draw(v Session) func(int) int {
 }
 
 // run checks an engine, whose outputs differ so from the reference's over all cases that ran, and returns
-// what was found, and why the engine does not pass. An engine whose outputs could not be compared is not checked.
+// what was found, and why the engine does not pass. An engine whose outputs could not be compared is not checked. One that fails on the
+// cases is not compared with what the reference model computes now: that would accuse the golden outputs of the same error.
 func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra,
-	whole map[string]tensor.Result, ran int) (_ evidence.Checks, against validators.Findings, err error) {
+	whole map[string]tensor.Result, ran int, fails bool) (_ evidence.Checks, against validators.Findings, err error) {
 	if p.golden.Trial == "" || ran == 0 {
 		return nil, nil, nil
 	}
@@ -91,7 +92,7 @@ func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra
 		return nil, nil, err
 	}
 	golden := p.golden
-	if golden.Verdict == evidence.VerdictPass || golden.Verdict == evidence.VerdictRecorded {
+	if !fails && (golden.Verdict == evidence.VerdictPass || golden.Verdict == evidence.VerdictRecorded) {
 		message, err := p.rerun.judge(ctx, p.v, c, p.outputs.dir(c.ID), comparison, whole)
 		if err != nil {
 			return nil, nil, err
@@ -121,6 +122,9 @@ func judgeGolden(check evidence.Check) validators.Findings {
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
 func (p consistencyChecks) judge(c run.Candidate, whole map[string]tensor.Result) consistency.Judge {
 	return func(kind evidence.Trial, outputs map[string]tensor.Result, cases int) (evidence.Verdict, []evidence.Reason) {
+		if validators.TrialOf(kind).Finite {
+			return validators.JudgeFinite(outputs).Verdict()
+		}
 		judged := p.v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
 		again := p.v.Limits.JudgeAgain(kind, c.Engine.Precision, outputs, whole)
 		if judged.Verdict == evidence.VerdictUndecided && len(again) == 0 {

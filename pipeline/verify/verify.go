@@ -195,7 +195,7 @@ func judgeRuns(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 		return nil, err
 	}
 	left := newExtra(v, c.ID, outputs, 2)
-	consistent, more, err := checks.run(ctx, c, left, found.whole, report.Cases.Ran)
+	consistent, more, err := checks.run(ctx, c, left, found.whole, report.Cases.Ran, len(found.against) > 0)
 	if err != nil {
 		return nil, err
 	}

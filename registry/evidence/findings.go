@@ -100,7 +100,7 @@ func (r Report) stale() string {
 }
 
 // mayNotRun are the trials that a pass may lack, for want of time or memory. Limits can require them.
-var mayNotRun = []Trial{TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialPlainLoad}
+var mayNotRun = []Trial{TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialBeyond, TrialPlainLoad}
 
 // contradiction names a check that a report lists as failed or undecided, or is "". A verdict of pass
 // beside it is wrong, whoever signed it.

@@ -29,12 +29,13 @@ const (
 	TrialLoad      Trial = "load"       // the same cases by the engine loaded several times, one after the other in one process
 	TrialBatch     Trial = "batch"      // cases stacked, compared with what each gives alone
 	TrialDimension Trial = "dimension"  // other sizes of open dimensions
+	TrialBeyond    Trial = "beyond"     // cases with inputs twice as large, for values that are not finite
 	TrialPlainLoad Trial = "plain_load" // some of the cases, loaded without the load profile, in a process of its own
 )
 
 // Trials lists the trials.
 func Trials() []Trial {
-	return []Trial{TrialCases, TrialGolden, TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialPlainLoad}
+	return []Trial{TrialCases, TrialGolden, TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialBeyond, TrialPlainLoad}
 }
 
 // Baseline is what the outputs of a trial are compared with.

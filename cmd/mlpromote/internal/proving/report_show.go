@@ -99,13 +99,25 @@ func margins(p *evidence.ParityReport) []evidence.Figure {
 	return all
 }
 
+// latencyVerdict is the verdict of a performance report that is no pass, after that of parity; else empty.
+func latencyVerdict(l *evidence.PerformanceReport) string {
+	if l == nil || l.Verdict == evidence.VerdictPass || l.Verdict == evidence.VerdictRecorded {
+		return ""
+	}
+	return fmt.Sprintf("; latency: %s", l.Verdict)
+}
+
 // engineReport is what is known of an engine, on a page.
 func engineReport(e inspection.Engine) string {
 	p := e.Parity
 	if p == nil {
 		return ui.Plain(e.Label) + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target\n"
 	}
-	text := fmt.Sprintf("%s: %s\n", ui.Plain(e.Label), p.Verdict) + indent(linesTable(*p)) + "\n"
+	text := fmt.Sprintf("%s: %s%s\n", ui.Plain(e.Label), p.Verdict, latencyVerdict(e.Performance)) + indent(linesTable(*p))
+	for _, reason := range p.Reasons {
+		text += "  " + ui.Plain(reason.Message) + "\n"
+	}
+	text += "\n"
 	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
 		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
 	text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)

@@ -149,6 +149,8 @@ func trialText(p evidence.Check) string {
 		}
 	}
 	switch {
+	case p.Verdict == evidence.VerdictFail && p.Trial == evidence.TrialGolden && p.Affected == 0:
+		return text + ", " + ui.Plain(p.Message)
 	case p.Verdict == evidence.VerdictFail && p.Trial != evidence.TrialPlainLoad:
 		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.Value)) // the reasons say why
 	case p.Message != "":
@@ -231,6 +233,9 @@ func briefs(engines []verify.VerifiedEngine) string {
 	for _, e := range engines {
 		if said := brief(e.Parity); said != "" {
 			text += ui.Plain(fmt.Sprintf("%s: %s: %s", e.Label, e.Parity.Verdict, said)) + "\n"
+		}
+		if slow := latencyVerdict(&e.Performance); slow != "" {
+			text += ui.Plain(e.Label+strings.TrimPrefix(slow, ";")+": "+whyNot(e.Performance.ReportHead)) + "\n"
 		}
 	}
 	return text
