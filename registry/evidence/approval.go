@@ -24,7 +24,7 @@ type Approval struct {
 	Accepts   []string `json:"accepts,omitempty"`
 	Withdrawn bool     `json:"withdrawn,omitempty"`
 	// History is the hash of an event of the registry that the approval is for, so that it does not count in another one of the same
-	// name. Approvals of other tools have none, and count only where the registry's name is not [LocalRegistry].
+	// name. Approvals of other tools have none, and count only where the registry's name is not "local".
 	History DigestSet `json:"history,omitempty"`
 	// Person is who says this, where the service's attester signs for somebody who signed in. It is nil
 	// where the key of an approver signs.

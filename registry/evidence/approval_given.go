@@ -9,13 +9,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
-// LocalRegistry is the name of registries that were given none.
-const LocalRegistry = "local"
+// localRegistry is the name of registries that were given none.
+const localRegistry = "local"
 
 // Foreign reports whether nothing shows that an approval is for this registry.
 func (g GivenApproval) Foreign() bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(g.ResourceURI, registry.ResourceScheme), "/")
-	return g.observed == 0 && (len(g.History) > 0 || name == LocalRegistry)
+	return g.observed == 0 && (len(g.History) > 0 || name == localRegistry)
 }
 
 // ApprovalState says whether an approval counts. The zero ApprovalState counts for nothing.

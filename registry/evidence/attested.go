@@ -28,8 +28,8 @@ const (
 	AttestQuarantine AttestKind = "quarantine" // the release or engine must not be used
 )
 
-// AttestKinds lists them.
-func AttestKinds() []AttestKind {
+// attestKinds lists them.
+func attestKinds() []AttestKind {
 	return []AttestKind{AttestApproval, AttestWithdrawal, AttestQuarantine}
 }
 
@@ -50,8 +50,8 @@ type AttestRequest struct {
 // Validate checks the form. Errors: CodeInvalid.
 func (r AttestRequest) Validate() error {
 	switch {
-	case !slices.Contains(AttestKinds(), r.Kind):
-		return registry.Errorf(registry.CodeInvalid, "attestation: kind %.40q: want one of %v", r.Kind, AttestKinds())
+	case !slices.Contains(attestKinds(), r.Kind):
+		return registry.Errorf(registry.CodeInvalid, "attestation: kind %.40q: want one of %v", r.Kind, attestKinds())
 	case r.Release.Validate() != nil:
 		return registry.Errorf(registry.CodeInvalid, "attestation: release %.80q: want a digest, not a tag", r.Release)
 	case r.Comment == "":

@@ -22,8 +22,8 @@ type Person struct {
 	Name string `json:"name,omitempty"`
 }
 
-// MaxPersonText is the maximum size in bytes of each text of a [Person] but its principal.
-const MaxPersonText = 255
+// maxPersonText is the maximum size in bytes of each text of a [Person] but its principal.
+const maxPersonText = 255
 
 // Validate checks that the person is one. Errors: CodeInvalid.
 func (p Person) Validate() error {
@@ -34,8 +34,8 @@ func (p Person) Validate() error {
 		return registry.Errorf(registry.CodeInvalid, "person: want an issuer and a subject, or the name of a token")
 	}
 	for _, text := range []string{p.Issuer, p.Subject, p.Token, p.Name} {
-		if len(text) > MaxPersonText {
-			return registry.Errorf(registry.CodeInvalid, "person: a text has %d bytes: want at most %d", len(text), MaxPersonText)
+		if len(text) > maxPersonText {
+			return registry.Errorf(registry.CodeInvalid, "person: a text has %d bytes: want at most %d", len(text), maxPersonText)
 		}
 	}
 	for _, text := range []string{p.Principal, p.Issuer, p.Subject, p.Token, p.Name} {

@@ -49,7 +49,7 @@ type Line string
 // The lines, in the order of a report.
 const (
 	EveryCase   Line = "every case"  // errors of single cases, and values that are not finite
-	Tendency    Line = "bias"    // errors that follow from the values: an offset or a factor
+	Tendency    Line = "bias"        // errors that follow from the values: an offset or a factor
 	SameAnswers Line = "answers"     // shares of equal answers, and classes
 	Labels      Line = "your labels" // accuracy on the labels
 	Again       Line = "same again"  // other runs of the same cases
