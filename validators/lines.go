@@ -86,11 +86,11 @@ func LineOf(r evidence.Reason) figure.Line {
 	if slices.Contains([]string{ReasonShape, ReasonNewNaN, ReasonNewInf}, r.Code) {
 		return figure.EveryCase
 	}
+	if _, err := accuracy.Find(r.Figure); r.Output == "" && r.Figure != "" && err == nil { // a metric: top1 is a figure of outputs, too
+		return figure.Labels
+	}
 	if row, ok := figure.Find(r.Figure); ok {
 		return row.Line
-	}
-	if _, err := accuracy.Find(r.Figure); r.Figure != "" && err == nil {
-		return figure.Labels
 	}
 	return figure.Runs
 }

@@ -55,7 +55,7 @@ func TestLines(t *testing.T) {
 func TestOnePerLine(t *testing.T) {
 	t.Parallel()
 	limit := func(name string, value, limit float64, message string) evidence.Reason {
-		return evidence.Reason{Code: validators.ReasonLimit, Figure: name, Value: evidence.Figure(value), Limit: evidence.Figure(limit), Message: message}
+		return evidence.Reason{Code: validators.ReasonLimit, Output: "y", Figure: name, Value: evidence.Figure(value), Limit: evidence.Figure(limit), Message: message}
 	}
 	for name, c := range map[string]struct {
 		found validators.Findings
@@ -69,8 +69,10 @@ func TestOnePerLine(t *testing.T) {
 		"sizes": {validators.Failed(evidence.Reason{Code: validators.ReasonDimension, Figure: figure.SNR, Message: "seq=1"},
 			evidence.Reason{Code: validators.ReasonDimension, Figure: figure.Top1, Message: "seq=64"}, evidence.Reason{Code: validators.ReasonBatch, Message: "batch"}),
 			[]string{"seq=1; and 2 more like it"}},
-		"failures first": {append(validators.Undecided(evidence.Reason{Code: validators.ReasonNotEnough, Figure: figure.Top1, Message: "few"}),
+		"failures first": {append(validators.Undecided(evidence.Reason{Code: validators.ReasonNotEnough, Output: "y", Figure: figure.Top1, Message: "few"}),
 			validators.Failed(limit(figure.Equal, 0.5, 0.9, "wrong"))...), []string{"wrong; and 1 more like it"}},
+		"labels by a metric that is a figure, too": {append(validators.Failed(evidence.Reason{Code: validators.ReasonLimit, Output: "y", Figure: figure.Top1, Message: "answers"}),
+			validators.Failed(evidence.Reason{Code: validators.ReasonAccuracy, Figure: "top1", Message: "labels"})...), []string{"answers", "labels"}},
 		"lines in their order": {validators.Failed(limit(figure.Top1, 0.5, 0.9, "answers"), limit(figure.SNR, 11, 12, "noise"),
 			evidence.Reason{Code: validators.ReasonAccuracy, Figure: "f1_macro", Message: "labels"}, evidence.Reason{Code: "provider", Message: "cpu"}),
 			[]string{"answers", "noise", "labels", "cpu"}},
