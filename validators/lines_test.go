@@ -34,7 +34,7 @@ func TestLines(t *testing.T) {
 		{Name: figure.Tendency, Verdict: fail, Worst: "bias / spread of y 0.05, at most 0.03", Basis: "300 cases"},
 		{Name: figure.SameAnswers, Verdict: recorded, Basis: "no answers judged"},
 		{Name: figure.Labels, Verdict: recorded, Basis: "labels not used: no limits.accuracy"},
-		{Name: figure.Again, Verdict: pass, Worst: "batch batch=2: 3 of 8 cases differ, by at most 3", Basis: "repeat, batch (2 runs); not run: dimension seq=64"},
+		{Name: figure.Again, Verdict: pass, Worst: "batch batch=2: 3 of 8 cases differ, by at most 3", Basis: "repeat, batch (2 runs); would miss a difference in one of 47 requests half of the time; not run: dimension seq=64"},
 		{Name: figure.Runs, Verdict: pass, Worst: "no difference", Basis: "golden"},
 	}
 	if got := validators.Lines(report); !slices.Equal(got, want) {

@@ -17,6 +17,12 @@ import (
 	"mlpromote.dev/mlpromote/web/page"
 )
 
+// line is a line of the parity report.
+type line struct {
+	Name, Worst, Basis string
+	State              page.State
+}
+
 // engineView is the page of an engine.
 type engineView struct {
 	EngineRow
@@ -26,6 +32,7 @@ type engineView struct {
 	Environment     string
 	Target          []page.Fact
 	Made            []page.Fact
+	Lines           []line
 	Checks          []margin
 	Ran             []page.Fact // under which conditions the parity report was made
 	Reasons         []string
@@ -116,6 +123,13 @@ func EnginePage(config *page.Config, r *http.Request, model string, d registry.D
 
 // parity adds what a parity report says.
 func (view *engineView) parity(p *evidence.ParityReport, now storage.Clock) {
+	for _, of := range validators.Lines(*p) {
+		state := verdictState(of.Verdict)
+		if of.Verdict == evidence.VerdictRecorded {
+			state = page.StateOf(page.ClassPlain, "not judged")
+		}
+		view.Lines = append(view.Lines, line{string(of.Name), registry.PlainText(of.Worst), of.Basis, state})
+	}
 	view.Checks = margins(p)
 	for _, reason := range p.Reasons {
 		view.Reasons = append(view.Reasons, registry.PlainText(reason.Message))
