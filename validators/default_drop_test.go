@@ -97,3 +97,15 @@ func TestUnusedLabels(t *testing.T) {
 		}
 	}
 }
+
+// More cases than there are cannot be asked for.
+func TestProvableMinCases(t *testing.T) {
+	t.Parallel()
+	l := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence, MinCases: 300}
+	for cases, refused := range map[int]bool{299: true, 300: false} {
+		err := l.Provable(validators.Sample{Cases: cases})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "min_cases is 300, and there are 299 cases") {
+			t.Errorf("%d cases: %v, want a refusal: %t", cases, err, refused)
+		}
+	}
+}

@@ -32,6 +32,10 @@ type unproven struct {
 // Provable checks that an engine could keep each limit with these cases. Errors: CodeInvalid, which says what the cases prove
 // and how many it takes.
 func (l Limits) Provable(s Sample) error {
+	if s.Cases < l.MinCases {
+		return registry.Errorf(registry.CodeInvalid, "limits: min_cases is %d, and there are %s without copies: no engine can pass; add cases, or lower min_cases",
+			l.MinCases, registry.Count(s.Cases, "case"))
+	}
 	for _, u := range l.unproven(s) {
 		if !u.bits {
 			return u.err()
