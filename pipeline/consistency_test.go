@@ -203,7 +203,7 @@ func TestExtraRunsHaveATimeTogether(t *testing.T) {
 					t.Errorf("%s: %s, %q; want undecided, since no time is left", check.Trial, check.Verdict, check.Message)
 				}
 			}
-			if !slices.ContainsFunc(w.steps, func(s progress.Step) bool { return strings.Contains(s.Note, "1 undecided: repeat") }) {
+			if !slices.ContainsFunc(w.steps, func(s progress.Step) bool { return strings.Contains(s.Note, "2 undecided: repeat; beyond") }) {
 				t.Errorf("steps %+v, want one that names the check", w.steps)
 			}
 		})
@@ -231,8 +231,8 @@ func TestHangInOneCheck(t *testing.T) {
 		t.Fatalf("error %v, want CodeLimit with %q", err, want)
 	}
 	report := verified.Engines[0].Parity
-	if report.Verdict != evidence.VerdictUndecided || len(report.Reasons) != 1 || len(report.Checks.Beyond()) != 12 {
-		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 12 checks", report.Verdict, report.Reasons, report.Checks.Beyond())
+	if report.Verdict != evidence.VerdictUndecided || len(report.Reasons) != 1 || len(report.Checks.Beyond()) != 13 {
+		t.Errorf("%s with reasons %v and checks %+v, want undecided with one reason, and 13 checks", report.Verdict, report.Reasons, report.Checks.Beyond())
 	}
 	for _, p := range report.Checks.Beyond() {
 		if want := map[bool]evidence.Verdict{false: evidence.VerdictPass, true: evidence.VerdictUndecided}[p.Size == "batch=2"]; p.Verdict != want {
@@ -257,8 +257,8 @@ func TestSlowLoad(t *testing.T) {
 		t.Fatalf("error %v, %d engines; want none and 2", err, len(verified.Engines))
 	}
 	for _, e := range verified.Engines {
-		if len(ran(e.Parity)) != 4 {
-			t.Errorf("%s has the checks %+v, want repeat, process, load and golden", e.Label, e.Parity.Checks.Beyond())
+		if len(ran(e.Parity)) != 5 {
+			t.Errorf("%s has the checks %+v, want repeat, process, load, beyond and golden", e.Label, e.Parity.Checks.Beyond())
 		}
 		for _, p := range ran(e.Parity) {
 			if p.Verdict != evidence.VerdictPass {
@@ -292,7 +292,7 @@ func (w *world) wantConsistency(t *testing.T, release artifact.Release) {
 		}
 	}
 	want := []string{"repeat", "process", "load loads=3", "batch batch=2", "batch batch=2 swapped", "batch batch=7", "batch batch=8",
-		"dimension batch=8", "dimension width=4", "dimension all max: batch=8, width=4", "dimension batch=7", "golden"}
+		"dimension batch=8", "dimension width=4", "dimension all max: batch=8, width=4", "dimension batch=7", "beyond inputs*2", "golden"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the attached report has the consistency checks %q, want %q", got, want)
 	}
