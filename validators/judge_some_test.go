@@ -150,3 +150,14 @@ func TestCheckOne(t *testing.T) {
 		}
 	}
 }
+
+// Limits of no precision decide nothing, and that is no pass.
+func TestJudgeSomeWithoutLimits(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]validators.Limits{"zero": {}, "of another precision": limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})} {
+		got := l.JudgeSome("int4", validators.Measured{Outputs: map[string]tensor.Result{"y": {Cases: 1, FullCases: 1}}, Cases: 1})
+		if got.Verdict != evidence.VerdictUndecided {
+			t.Errorf("%s: %s, want undecided", name, got.Verdict)
+		}
+	}
+}
