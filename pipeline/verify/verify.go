@@ -195,11 +195,16 @@ func judgeRuns(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 		return nil, err
 	}
 	left := newExtra(v, c.ID, outputs, 2)
-	consistent, more, err := checks.run(ctx, c, left, found.whole, report.Cases.Ran, len(found.against) > 0)
+	onCases, _ := found.against.Verdict()
+	fails := onCases == evidence.VerdictFail
+	consistent, more, err := checks.run(ctx, c, left, found.whole, report.Cases.Ran, fails)
 	if err != nil {
 		return nil, err
 	}
 	report.Checks = slices.Concat(report.Checks, plain, consistent)
+	if fails { // its errors at other sizes are no other fault
+		more = slices.DeleteFunc(more, func(f validators.Finding) bool { return f.Reason.Code == validators.ReasonDimension })
+	}
 	against = slices.Concat(found.against, against, more)
 	if len(against) == 0 {
 		against = contradicted(v, c, report)
