@@ -76,6 +76,9 @@ func lineOfCheck(c evidence.Check) figure.Line {
 	return cmp.Or(row.Line, figure.EveryCase)
 }
 
+// incomparable are the codes of reasons about outputs that no limit measures.
+var incomparable = []string{ReasonShape, ReasonNewNaN, ReasonNewInf}
+
 // LineOf returns the line that a reason belongs to.
 func LineOf(r evidence.Reason) figure.Line {
 	for _, t := range trials {
@@ -83,7 +86,7 @@ func LineOf(r evidence.Reason) figure.Line {
 			return t.Line
 		}
 	}
-	if slices.Contains([]string{ReasonShape, ReasonNewNaN, ReasonNewInf}, r.Code) {
+	if slices.Contains(incomparable, r.Code) {
 		return figure.EveryCase
 	}
 	if _, err := accuracy.Find(r.Figure); r.Output == "" && r.Figure != "" && err == nil { // a metric: top1 is a figure of outputs, too
@@ -132,7 +135,7 @@ func compareFindings(a, b Finding) int {
 func excess(r evidence.Reason) float64 {
 	row, ok := figure.Find(r.Figure)
 	switch {
-	case slices.Contains([]string{ReasonShape, ReasonNewNaN, ReasonNewInf}, r.Code):
+	case slices.Contains(incomparable, r.Code):
 		return math.Inf(-1)
 	case !ok || r.Code != ReasonLimit:
 		return 0
@@ -262,7 +265,7 @@ func oneIn(checks evidence.Checks) int {
 	return int(math.Round(1 / (1 - math.Pow(0.5, 1/float64(runs)))))
 }
 
-// unjudged says why a line has no check.
+// unjudged returns why a line has no check.
 func unjudged(name figure.Line, p evidence.ParityReport) string {
 	switch {
 	case p.Cases.Ran == 0:
