@@ -24,7 +24,10 @@ func (l Limits) confidence(attempts int) float64 {
 // output judges an output.
 func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	before := len(j.found)
-	defer func() { sayNonFinite(j.found[before:], r) }()
+	defer func() {
+		sayNonFinite(j.found[before:], r)
+		sayQuarter(j.found[before:], r)
+	}()
 	if j.full = r.FullCases; j.full == 0 {
 		j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name,
 			Message: fmt.Sprintf("output %s has no finite elements in any case, so that nothing was compared", name)})
@@ -58,10 +61,34 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 			j.rate(name, row.Name, limit, misses, cases)
 		default:
 			value, worst := r.Figure(row.Name)
+			if row.Sometimes && math.IsNaN(value) {
+				continue
+			}
 			j.exact(name, row, limit, value, worst)
 		}
 	}
 	j.answers(name, limits, r)
+	j.groups(name, r)
+}
+
+// groups fails an engine that always gives the same answer in a group of cases in which the reference's answers vary.
+func (j *judgement) groups(output string, r tensor.Result) {
+	g := r.Groups
+	if g == nil || g.Count == 0 {
+		return
+	}
+	check := checkOf(output, figure.Groups, most(&AtMost{}))
+	check.Value, check.Cases, check.Verdict = evidence.Figure(g.Lost), j.full, evidence.VerdictPass
+	if g.Lost > 0 {
+		check.Verdict = evidence.VerdictFail
+		message := fmt.Sprintf("output %s: in the %s with %s = %s the reference's answers vary, and the engine always gives the same",
+			output, registry.Count(g.Worst.Cases, "case"), g.Worst.By, g.Worst.Value)
+		if g.Lost > 1 {
+			message += fmt.Sprintf("; so it does in %s", registry.Count(g.Lost-1, "other group"))
+		}
+		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.Groups, Limit: check.LimitValue(), Value: check.Value, Message: message})
+	}
+	j.checks = append(j.checks, check)
 }
 
 // answers judges what comes with a limit on equal answers: skill and classes.

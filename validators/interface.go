@@ -161,7 +161,7 @@ func (i Interface) TakesText() (input string, ok bool) {
 }
 
 // answers reports whether the output has an answer for each case, by its kind.
-func (t TensorInfo) answers() bool { return t.Kind.Ranks() || t.Kind == KindClass }
+func (t TensorInfo) answers() bool { return t.Ranks() || t.Kind == KindClass }
 
 // Input returns an input by name.
 func (i Interface) Input(name string) (TensorInfo, bool) { return find(i.Inputs, name) }
@@ -235,6 +235,7 @@ func (i Interface) GuessKinds(operators map[string]string) map[string]Guess {
 	for _, output := range i.Outputs {
 		guesses[output.Name] = i.guess(output, operators[output.Name])
 	}
+	i.guessDetections(guesses)
 	return guesses
 }
 
@@ -329,7 +330,8 @@ func (i Interface) validateKinds() error {
 			return err
 		}
 	}
-	return nil
+	_, _, err := i.Detections()
+	return err
 }
 
 // Validate checks that 0 <= Min <= Opt <= Max, and that Max is at least 1. Errors: CodeInvalid.

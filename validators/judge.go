@@ -34,7 +34,7 @@ func (o OutputLimits) Tolerance() tensor.Options {
 // Comparison is how an output is compared for these limits. Fill values are left out. Scores, whose order counts, can be masked by a number that is added to them.
 func (o OutputLimits) Comparison() tensor.Options {
 	options := o.Tolerance()
-	options.Channels, options.Systematic = o.perChannel(), o.Systematic != nil
+	options.Channels, options.Systematic, options.Quarters = o.perChannel(), o.Systematic != nil, o.QuarterError != nil
 	options.Fills = tensor.FillsEqual
 	if o.Top1 != nil {
 		options.Fills = tensor.FillsNear
@@ -165,6 +165,16 @@ func sayNonFinite(found Findings, r tensor.Result) {
 		if f.Reason.Code == ReasonLimit && f.Reason.Figure != figure.Elements {
 			found[i].Reason.Message += fmt.Sprintf("; in case %d at %v the reference is %g and the engine %g",
 				r.Worst.Case, r.Worst.Index, r.Worst.Reference, r.Worst.Engine)
+		}
+	}
+}
+
+// sayQuarter adds to the reason about a quarter of the values which one it is.
+func sayQuarter(found Findings, r tensor.Result) {
+	for i, f := range found {
+		if f.Reason.Figure == figure.QuarterError && r.Quarters != nil {
+			q := r.Quarters.Worst()
+			found[i].Reason.Message += fmt.Sprintf("; from %.3g to %.3g, where values are off by %.3g %% on average", q.From, q.To, 100*q.Relative)
 		}
 	}
 }

@@ -71,11 +71,11 @@ func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) evi
 	})
 }
 
-// withoutSkill leaves out of results whether an engine is better than a constant, and whether it keeps classes.
+// withoutSkill leaves out of results whether an engine is better than a constant, whether it keeps classes, and groups of cases.
 func withoutSkill(outputs map[string]tensor.Result) map[string]tensor.Result {
 	outputs = maps.Clone(outputs)
 	for name, r := range outputs {
-		r.OtherAnswers, r.Classes = 0, nil
+		r.OtherAnswers, r.Classes, r.Groups = 0, nil, nil
 		outputs[name] = r
 	}
 	return outputs

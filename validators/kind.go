@@ -15,13 +15,14 @@ type Kind string
 // The kinds of outputs.
 const (
 	KindScores      Kind = "scores"      // one number for each class in each row; the largest wins
-	KindProbability Kind = "probability" // the same, from 0 to 1
+	KindProbability Kind = "probability" // the same, from 0 to 1; or one number for each case: that of yes
 	KindClass       Kind = "class"       // the number of a class
 	KindLabel       Kind = "label"       // what a class is called, or several yes and no
 	KindEmbedding   Kind = "embedding"   // a vector of which the direction counts
 	KindValue       Kind = "value"       // quantities, each with a unit of its own
 	KindMask        Kind = "mask"        // one number for each pixel or position
 	KindBoxes       Kind = "boxes"       // coordinates
+	KindDetections  Kind = "detections"  // boxes, their scores or their classes, in any order
 	KindTokens      Kind = "tokens"      // scores of the tokens at each position
 	KindState       Kind = "state"       // what a later run gets as input
 	KindOther       Kind = "other"
@@ -30,10 +31,10 @@ const (
 // Kinds lists the kinds.
 func Kinds() []Kind {
 	return []Kind{KindScores, KindProbability, KindClass, KindLabel, KindEmbedding, KindValue,
-		KindMask, KindBoxes, KindTokens, KindState, KindOther}
+		KindMask, KindBoxes, KindDetections, KindTokens, KindState, KindOther}
 }
 
-// Ranks reports whether the largest value of each row is the answer.
+// Ranks reports whether the largest value of each row is the answer, where a row has several.
 func (k Kind) Ranks() bool { return k == KindScores || k == KindProbability || k == KindTokens }
 
 // Names reports whether each element is an answer, which is right or wrong.
@@ -51,6 +52,8 @@ func (k Kind) Check(output TensorInfo) error {
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %.40q: want one of %s", output.Name, k, strings.Join(all, ", "))
 	case k.Names() && float:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s is of integers or booleans, and the output is %s", output.Name, k, output.DType)
+	case k == KindProbability && output.isOneNumber():
+		return nil
 	case k.Ranks() && len(output.Shape) == 0:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has one number for each class, and the output is a scalar", output.Name, k)
 	case k.Ranks() && len(output.Shape) == 1 && output.Shape[0].Symbol != "":
@@ -61,6 +64,22 @@ func (k Kind) Check(output TensorInfo) error {
 			"output %q of shape %v: kind %s has one number for each class, and its last dimension is 1: want kind %s", output.Name, output.Shape, k, KindValue)
 	}
 	return nil
+}
+
+// Ranks reports whether the largest value of each row is the answer: of scores and probabilities of several classes.
+func (t TensorInfo) Ranks() bool { return t.Kind.Ranks() && !t.isYesOrNo() }
+
+// isYesOrNo reports whether the output is the probability of yes, one number for each case.
+func (t TensorInfo) isYesOrNo() bool { return t.Kind == KindProbability && t.isOneNumber() }
+
+// isOneNumber reports whether the output has one number for each case, by its shape.
+func (t TensorInfo) isOneNumber() bool {
+	for _, d := range t.Shape[min(1, len(t.Shape)):] {
+		if d.Size != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // ClassAxis returns the axis of the scores of classes that a mask has at each place, counted from the last one: 2 of [batch, classes, height,
@@ -111,7 +130,7 @@ func GuessKind(output TensorInfo, operator string) (kind Kind, why string) {
 	switch {
 	case output.DType.Class() != tensor.ClassFloat:
 		return guessNamed(output, operator)
-	case operator == "Softmax" && len(output.Shape) < 3:
+	case operator == "Softmax" && len(output.Shape) < 3 && !output.isOneNumber(), operator == "Sigmoid" && output.isOneNumber():
 		return KindProbability, "it is the result of " + operator
 	case operator == "Sigmoid" && len(output.Shape) == 2 && output.last().Size != 1:
 		return KindOther, "it is the result of Sigmoid, so that each number is an answer of its own"

@@ -233,7 +233,7 @@ func (t TensorInfo) checkClasses() error {
 	case t.Kind == KindEmbedding || t.Kind == KindState:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has no classes, so it has no labels: want kind %s, %s or another of classes",
 			t.Name, t.Kind, KindScores, KindClass)
-	case (t.Kind.Ranks() || t.Kind == KindValue) && last.Symbol == "" && last.Size != int64(len(t.Names)):
+	case (t.Ranks() || t.Kind == KindValue) && last.Symbol == "" && last.Size != int64(len(t.Names)):
 		return registry.Errorf(registry.CodeInvalid, "output %q of shape %v: %s: want one for each of its %d classes",
 			t.Name, t.Shape, registry.Count(len(t.Names), "label"), last.Size)
 	}

@@ -68,11 +68,16 @@ type OutputLimits struct {
 	Equal     *AtLeast `json:"equal,omitempty"`     // fraction of elements that equal the reference's; 0 to 1
 	MaxError  *AtMost  `json:"maxError,omitempty"`  // of |engine-reference| / spread
 	CaseError *AtMost  `json:"caseError,omitempty"` // root mean square error of the worst case / spread
+	// QuarterError bounds the error in each quarter of the reference's values by their size, relative to the spread of the quarter. Where
+	// the values are not above 0, or span less than a factor of ten, it asks for nothing.
+	QuarterError *AtMost `json:"quarterError,omitempty"`
 	// Systematic bounds tensor.Result.Systematic: offsets and factors of a channel, which single
 	// errors hide in.
 	Systematic *AtMost `json:"systematic,omitempty"`
 	// Close bounds the share of cases that are not among tensor.Result.FarCases; 0 to 1.
 	Close *AtLeast `json:"close,omitempty"`
+	// Detections bounds the share of detections that agree, of an output of kind detections; 0 to 1.
+	Detections *AtLeast `json:"detections,omitempty"`
 	// PerChannel takes the spread of each index along the last axis in place of that of all
 	// values. It is not a limit itself. False turns off that of a preset; stored limits have true or nil.
 	PerChannel *bool `json:"perChannel,omitempty"`

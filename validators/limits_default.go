@@ -64,6 +64,7 @@ func presetLimits(name, precision string, output TensorInfo, cases int) (OutputL
 	}
 	if p.kind == "" {
 		p.kind, _ = GuessKind(output, "")
+		p.output.Kind = p.kind
 	}
 	var limits OutputLimits
 	for _, row := range figure.OfOutputs() {
@@ -79,7 +80,10 @@ func presetLimits(name, precision string, output TensorInfo, cases int) (OutputL
 
 // has reports whether the output has a default limit on a figure.
 func (p preset) has(row figure.Row) bool {
-	answers := p.kind.Names() || p.kind.Ranks() && p.output.DType.Class() != tensor.ClassFloat || p.output.DType.Class() == tensor.ClassBool
+	answers := p.kind.Names() || p.output.Ranks() && p.output.DType.Class() != tensor.ClassFloat || p.output.DType.Class() == tensor.ClassBool
+	if p.kind == KindDetections || row.Scope == figure.Detected {
+		return p.kind == KindDetections && row.Scope == figure.Detected
+	}
 	switch row.Scope {
 	case figure.Classes:
 		return answers
@@ -88,20 +92,20 @@ func (p preset) has(row figure.Row) bool {
 	case figure.Channels:
 		return !answers && (p.kind != KindMask || p.classifies())
 	case figure.Ranks:
-		return !answers && (p.kind.Ranks() || p.classifies())
+		return !answers && (p.output.Ranks() || p.classifies())
+	case figure.Values:
+		return !answers && p.kind == KindValue
 	case figure.Embeddings:
 		return !answers && p.kind == KindEmbedding
 	case figure.FewValues:
-		return !answers && p.output.Few() && !p.kind.Ranks()
+		return !answers && p.output.Few() && !p.kind.Ranks() // the noise of a probability is of no one size
 	}
 	return false
 }
 
 // classifies reports whether the output is a mask with scores of classes at each place.
 func (p preset) classifies() bool {
-	output := p.output
-	output.Kind = p.kind
-	_, ok := output.ClassAxis()
+	_, ok := p.output.ClassAxis()
 	return ok
 }
 
@@ -119,8 +123,12 @@ func (p preset) limit(row figure.Row) (float64, bool) {
 	if other, ok := figure.Find(row.Few); ok && p.output.Few() {
 		return p.limit(other)
 	}
-	limit, ok := row.Defaults[p.precision]
-	if own, has := row.Defaults[ownPrecision[p.output.DType]]; has {
+	defaults := row.Defaults
+	if row.Values != nil && (p.kind == KindValue || p.kind == KindProbability) {
+		defaults = row.Values
+	}
+	limit, ok := defaults[p.precision]
+	if own, has := defaults[ownPrecision[p.output.DType]]; has {
 		limit = row.Looser(limit, own)
 	}
 	if p.name == PresetStrict {

@@ -22,9 +22,9 @@ func TestDefaultLimitsFollowTheShape(t *testing.T) {
 		caseError  float64
 		systematic bool
 	}{
-		"a number":              {validators.KindValue, []validators.Dim{batch}, 2.5, true},
-		"a scalar":              {validators.KindValue, nil, 2.5, true},
-		"three values":          {validators.KindValue, []validators.Dim{batch, {Size: 3}}, 2.5, true},
+		"a number":              {validators.KindValue, []validators.Dim{batch}, 1.5, true},
+		"a scalar":              {validators.KindValue, nil, 1.5, true},
+		"three values":          {validators.KindValue, []validators.Dim{batch, {Size: 3}}, 1.5, true},
 		"four values":           {validators.KindValue, []validators.Dim{batch, {Size: 4}}, 0.8, true},
 		"four in two dims":      {validators.KindValue, []validators.Dim{batch, {Size: 2}, {Size: 2}}, 0.8, true},
 		"an open number of two": {validators.KindState, []validators.Dim{batch, open, {Size: 2}}, 0.8, true},

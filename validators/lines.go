@@ -216,7 +216,32 @@ func basis(name figure.Line, p evidence.ParityReport) string {
 			most = max(most, c.Cases)
 		}
 	}
-	return registry.Count(most, "case")
+	text := registry.Count(most, "case")
+	if name == figure.SameAnswers {
+		text += "; " + groupsText(p)
+	}
+	return text
+}
+
+// groupsText describes the groups of cases in which answers were compared.
+func groupsText(p evidence.ParityReport) string {
+	var by []string
+	for _, name := range registry.SortedKeys(p.Outputs) {
+		if g := p.Outputs[name].Groups; g != nil && g.Count > 0 {
+			by = append(by, g.By...)
+		}
+	}
+	slices.Sort(by)
+	by = slices.Compact(by)
+	if len(by) == 0 {
+		return "no groups of cases"
+	}
+	const named = 4
+	text := "groups by " + strings.Join(by[:min(len(by), named)], ", ")
+	if more := len(by) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return registry.PlainText(text)
 }
 
 // trialsText lists the trials of a line that ran, with their sizes counted, and those that did not.

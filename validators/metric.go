@@ -57,7 +57,7 @@ func (i Interface) unasked() (m accuracy.Metric, output TensorInfo, ok bool, err
 		return m, output, err == nil, err
 	}
 	for _, output := range i.Outputs {
-		if output.Kind == KindValue {
+		if output.Kind == KindValue || output.isYesOrNo() {
 			m, err = accuracy.Find(accuracy.MAE)
 			return m, output, err == nil, err
 		}
@@ -109,7 +109,7 @@ func fits(m accuracy.Metric, output TensorInfo) error {
 // needs says what a metric wants of an output that it lacks; empty for nothing.
 func needs(m accuracy.Metric, output TensorInfo) string {
 	whole := output.DType.Class() != tensor.ClassFloat
-	ranks := output.Kind.Ranks() && !whole || output.masksClasses()
+	ranks := output.Ranks() && !whole || output.masksClasses()
 	values := output.ofValues()
 	one := values && output.mayBeOne()
 	wants, has := "", true
@@ -176,7 +176,7 @@ func (t TensorInfo) masksClasses() bool {
 
 // ofValues reports whether an output has numbers that are no scores, classes or labels.
 func (t TensorInfo) ofValues() bool {
-	return !t.Kind.Ranks() && !t.Kind.Names() && t.DType != tensor.Bool
+	return !t.Ranks() && !t.Kind.Names() && t.DType != tensor.Bool
 }
 
 // ofBoxes reports whether an output may have rows of so many numbers, each about a box.

@@ -253,6 +253,9 @@ func (r *rejudgement) exact(what string, row figure.Row, c evidence.Check) evide
 	switch c.Figure {
 	case figure.Elements:
 		c.Limit = figureOf(0) // none may fail
+	case figure.Groups:
+		r.same(what+": limit", c.Limit, 0)
+		c.Limit = figureOf(0)
 	case figure.Skill:
 		r.same(what+": limit", c.Limit, leastSkill)
 		c.Limit = figureOf(leastSkill)

@@ -235,7 +235,7 @@ func (r *rejudgement) recountCheck(what string, c evidence.Check, t totals) {
 	case figure.Top1:
 		cases = t.ranked
 		r.same(what+": misses", c.Misses, t.top1)
-	case figure.KeptClasses: // of the cases that have the class, which the file does not tell
+	case figure.KeptClasses, figure.Detections: // of the cases that have the class, which or of all outputs together: the file does not tell
 		return
 	}
 	if c.Cases != cases {

@@ -3,6 +3,7 @@ package validators
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -143,7 +144,11 @@ func (r *rejudgement) hasOtherReasons() bool {
 func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Difference {
 	var want []limitOf
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
-		want = append(want, outputs[name].limits(name)...)
+		for _, l := range outputs[name].limits(name) {
+			if row, _ := figure.Find(l.figure); !row.Sometimes || !math.IsNaN(float64(r.report.Outputs[name].Figure(l.figure))) {
+				want = append(want, l)
+			}
+		}
 		if skill := r.report.Outputs[name].Figure(figure.Skill); outputs[name].Equal != nil && skill == skill {
 			want = append(want, limitOf{output: name, figure: figure.Skill, limit: limit{leastSkill, true, true}})
 		}
@@ -151,6 +156,9 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if outputs[name].ofAnswers() && r.report.Outputs[name].Classes != nil {
 			want = append(want, limitOf{output: name, figure: figure.KeptClasses, limit: limit{leastKept, true, true}})
+		}
+		if g := r.report.Outputs[name].Groups; g != nil && g.Count > 0 {
+			want = append(want, limitOf{output: name, figure: figure.Groups, limit: most(&AtMost{})})
 		}
 	}
 	return r.compareChecks(want, func(c evidence.Check) bool { return c.Output != "" })

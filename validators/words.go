@@ -92,3 +92,16 @@ func DropText(a evidence.Accuracy) string {
 
 // ShareText is a share in percent, with no more digits than it needs.
 func ShareText(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
+
+// QuartersText writes the mean relative error in each quarter of the reference's values.
+func QuartersText(q evidence.Quarters) string {
+	var parts []string
+	for _, of := range q.Of {
+		parts = append(parts, fmt.Sprintf("%.3g %% from %.3g to %.3g", 100*float64(of.Relative), float64(of.From), float64(of.To)))
+	}
+	text := strings.Join(parts, ", ")
+	if q.Channel != nil {
+		text += fmt.Sprintf(", in channel %d", *q.Channel)
+	}
+	return text
+}

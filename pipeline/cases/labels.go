@@ -176,7 +176,7 @@ func areLabels(f shard, name string, count int, wanted labelled) error {
 
 // orQuantities says what to write where labels are real numbers and the output is taken for scores, perhaps by a guess.
 func orQuantities(labels tensor.Info, output validators.TensorInfo) string {
-	if labels.DType.Class() != tensor.ClassFloat || output.DType.Class() != tensor.ClassFloat || output.Kind == validators.KindValue {
+	if labels.DType.Class() != tensor.ClassFloat || output.DType.Class() != tensor.ClassFloat || output.Kind == validators.KindValue || !output.Ranks() && output.Kind == validators.KindProbability {
 		return ""
 	}
 	return fmt.Sprintf("; if output %q has quantities and no scores, write outputs: {%s: {kind: value}}", output.Name, spec.Quoted(output.Name))

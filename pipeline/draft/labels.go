@@ -68,16 +68,17 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
 	values := 0
 	for i, k := range kinds {
-		each := numbersOf(outputs[i])
+		each, output := numbersOf(outputs[i]), outputs[i]
+		output.Kind = k.Kind
 		several := severalAnswers(k.Kind, labels, outputs[i])
 		switch {
 		case several != "":
 			return several, outputIfNotFirst(k, i)
-		case k.Kind.Ranks() || k.Kind == validators.KindClass:
+		case output.Ranks() || k.Kind == validators.KindClass:
 			if !labels.Real {
 				return validators.MetricTop1, ""
 			}
-		case k.Kind != validators.KindValue:
+		case k.Kind != validators.KindValue && k.Kind != validators.KindProbability:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
 		case labels.Binary && each == 1 && values == 0:

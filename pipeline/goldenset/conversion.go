@@ -63,7 +63,7 @@ func (g Set) OtherAnswers(second Set, output validators.TensorInfo, allowed Tole
 			}
 		}
 		for row, of := range comparison.Each() {
-			if of.Failed > 0 && (!output.Kind.Ranks() || first.DType.Class() != tensor.ClassFloat || of.Top1 > 0) {
+			if of.Failed > 0 && (!output.Ranks() || first.DType.Class() != tensor.ClassFloat || of.Top1 > 0) {
 				differ[shard.First+row] = true
 			}
 		}

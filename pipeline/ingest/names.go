@@ -45,7 +45,7 @@ func (m Model) AddNames(iface validators.Interface, inputs, outputs map[string][
 	}
 	for _, output := range iface.Outputs {
 		classes, ok := found.Outputs[output.Name]
-		if !ok && found.Classes != nil && output.Kind.Ranks() && output.Kind != validators.KindTokens && len(output.Shape) == 2 {
+		if !ok && found.Classes != nil && output.Ranks() && output.Kind != validators.KindTokens && len(output.Shape) == 2 {
 			classes, ok = found.Classes, true
 		}
 		if _, said := outputs[output.Name]; said || !ok {

@@ -65,6 +65,7 @@ func Parity(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs)
 	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.ID),
 		c.Engine.Providers), outputs.earlier[c.ID]
 	run := comparison(v, limits, outputs.dir(c.ID))
+	run.Groups = groups(v)
 	fault := withScores(ctx, v, &run)
 	found, err := parity.Compare(ctx, run)
 	switch {
@@ -160,9 +161,11 @@ func comparison(v Session, limits map[string]validators.OutputLimits, outputs st
 		} else {
 			options.ClassAxis, _ = output.ClassAxis()
 		}
+		options.Ranks = output.Ranks()
 		run.Outputs[output.Name] = options
 	}
 	run.Labels = labels(v)
+	run.Detections, _, _ = v.Iface.Detections() // the interface was checked when it was read
 	return run
 }
 
@@ -180,6 +183,24 @@ func labels(v Session) parity.Labels {
 	return parity.Labels{Slices: by, Dir: v.Cases.Dir, Tensor: v.Cases.Set.Labels, Output: output.Name, Shards: v.Cases.Set.Shards,
 		Detections: v.Limits.Accuracy.DetectedBy(),
 		Metric:     metric, Probability: output.Kind == validators.KindProbability, Seed: seedOf(v.Cases.Ref.Digest)}
+}
+
+// groups says by what the cases are grouped: by inputs, by labels, and by slices.
+func groups(v Session) parity.Groups {
+	g := parity.Groups{Dir: v.Cases.Dir, Shards: v.Cases.Set.Shards}
+	for _, input := range v.Iface.Inputs {
+		g.Tensors = append(g.Tensors, input.Name)
+		if input.DType == validators.Text {
+			g.Texts = append(g.Texts, input.Name)
+		}
+	}
+	if v.Cases.Set.Labels != "" {
+		g.Tensors = append(g.Tensors, v.Cases.Set.Labels)
+	}
+	if a := v.Limits.Accuracy; a != nil && a.Slices != nil && !slices.Contains(g.Tensors, a.Slices.By) {
+		g.Tensors = append(g.Tensors, a.Slices.By)
+	}
+	return g
 }
 
 // seedOf is a seed that follows from content: bounds by a bootstrap are the same whenever the same

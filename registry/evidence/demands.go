@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -23,9 +24,14 @@ func (o OutputFigures) answers() bool {
 // Bound reports whether a ceiling on a figure is one for the output. It goes by what the output is, and not by the limits that it has: a
 // builder could leave those out.
 func (o OutputFigures) Bound(row figure.Row) bool {
+	if o.Kind == "detections" || row.Scope == figure.Detected {
+		return o.Kind == "detections" && row.Scope == figure.Detected
+	}
 	switch ranks := slices.Contains([]string{"scores", "probability", "tokens", ""}, o.Kind); {
 	case o.answers() || row.Scope == figure.Classes:
 		return o.answers() && row.Scope == figure.Classes
+	case row.Sometimes:
+		return !math.IsNaN(float64(o.Figure(row.Name)))
 	case row.Scope == figure.Ranks:
 		return ranks
 	case row.Scope == figure.FewValues:

@@ -259,6 +259,8 @@ type OutputFigures struct {
 	MaxError    Figure `json:"maxError,omitempty"`
 	CaseError   Figure `json:"caseError,omitempty"`
 	Systematic  Figure `json:"systematic,omitempty"`
+	// Quarters are the errors by the size of the reference's values; absent unless these are above 0 and span a factor of ten.
+	Quarters *Quarters `json:"quarters,omitempty"`
 	// Fill is the magnitude from which the reference's values are fill values, which figures leave out; 0 without any.
 	Fill Figure `json:"fill,omitempty"`
 	// Others are the figures of the channels, which are indices along the last axis, that are left without those furthest from
@@ -273,6 +275,9 @@ type OutputFigures struct {
 	Skill *Figure `json:"skill,omitempty"`
 	// Classes is the class that the engine loses most clearly, of answers in classes from 0 to 255.
 	Classes *ClassCases `json:"classes,omitempty"`
+
+	// Groups are groups of cases by a category, a label or a slice; absent if nobody looked for them.
+	Groups *Groups `json:"groups,omitempty"`
 
 	// Identical is of floats: how many cases there are, without copies and those that say nothing, if every case has the bits of the
 	// reference model's output; absent if one has not, and if that output is the same in all.
@@ -298,12 +303,52 @@ func (o OutputFigures) Figure(name string) Figure {
 		return o.CaseError
 	case figure.Systematic:
 		return o.Systematic
+	case figure.QuarterError:
+		if o.Quarters != nil {
+			return o.Quarters.Worst().Error
+		}
+	case figure.Groups:
+		if o.Groups != nil && o.Groups.Count > 0 {
+			return Figure(o.Groups.Lost)
+		}
 	case figure.Skill:
 		if o.Skill != nil {
 			return *o.Skill
 		}
 	}
 	return Figure(math.NaN())
+}
+
+// Quarters are errors in each quarter of the reference's values by their size, the smallest first.
+type Quarters struct {
+	Channel *int      `json:"channel,omitempty"` // index along the last axis, of the channel with the largest error; absent: all values
+	Of      []Quarter `json:"of"`
+}
+
+// Quarter is a quarter of the reference's values.
+type Quarter struct {
+	From     Figure `json:"from"` // of the reference's values
+	To       Figure `json:"to"`
+	Relative Figure `json:"relative"` // mean of |engine-reference| / reference
+	Error    Figure `json:"error"`    // root mean square error / spread of the quarter
+}
+
+// Worst returns the quarter with the largest error; one of NaN without any.
+func (q Quarters) Worst() Quarter {
+	worst := Quarter{Error: Figure(math.NaN())}
+	for _, of := range q.Of {
+		if !(of.Error <= worst.Error) {
+			worst = of
+		}
+	}
+	return worst
+}
+
+// Groups are groups of cases with a value in common.
+type Groups struct {
+	By    []string `json:"by"`    // inputs, columns of inputs, labels and slices that have few values
+	Count int      `json:"count"` // groups in which the reference's answers vary
+	Lost  int      `json:"lost"`  // of these, groups in which the engine always gives the same answer
 }
 
 // ClassCases counts the cases that have a class: in which the reference answers it at any place.

@@ -40,6 +40,8 @@ const (
 	Ranks                   // outputs of numbers; the largest value in a row, or at a place of a mask, is the answer
 	Embeddings              // vectors; their direction counts
 	FewValues               // outputs of numbers, not of Ranks, with under 4 values in a case
+	Values                  // outputs of quantities
+	Detected                // outputs of detections, which have no other default limit
 	Classes                 // outputs of answers: classes, labels, booleans
 )
 
@@ -80,6 +82,8 @@ type Row struct {
 	Overall bool
 	// Whole is a figure that some of the cases cannot decide.
 	Whole bool
+	// Sometimes is a figure that depends on the reference's values: without it an output has no check of a limit.
+	Sometimes bool
 	// Refuted is a rate that only fails: if its bounds exclude the limit.
 	Refuted bool
 	// ZeroIsNone is set if a limit of 0 asks for nothing.
@@ -87,6 +91,8 @@ type Row struct {
 	Scope      Scope
 	// Defaults are the default limits by precision; a precision without one has no default.
 	Defaults map[string]float64
+	// Values replace Defaults for values and probabilities: the default of others is more than a probability can be off.
+	Values map[string]float64
 	// Usual is, for a share, the part of the cases in which engines without a fault differ, by
 	// precision. UsualPart is the same as a part of the limit.
 	Usual     map[string]float64

@@ -7,22 +7,25 @@ import (
 
 // The names of the figures in stored limits, reports and policies.
 const (
-	Elements    = "elements"
-	Cosine      = "cosine"
-	SNR         = "snrDb"
-	MaxAbs      = "maxAbs"
-	MaxError    = "maxError"
-	CaseError   = "caseError"
-	Systematic  = "systematic"
-	Top1        = "top1"
-	Equal       = "equal"
-	Skill       = "skill"
-	KeptClasses = "classes"
-	Close       = "close"
-	Accuracy    = "accuracy"
-	Drop        = "drop"
-	Relative    = "relative"
-	Regression  = "regression"
+	Elements     = "elements"
+	Cosine       = "cosine"
+	SNR          = "snrDb"
+	MaxAbs       = "maxAbs"
+	MaxError     = "maxError"
+	CaseError    = "caseError"
+	QuarterError = "quarterError"
+	Systematic   = "systematic"
+	Top1         = "top1"
+	Equal        = "equal"
+	Skill        = "skill"
+	KeptClasses  = "classes"
+	Groups       = "groups"
+	Detections   = "detections"
+	Close        = "close"
+	Accuracy     = "accuracy"
+	Drop         = "drop"
+	Relative     = "relative"
+	Regression   = "regression"
 )
 
 const largest = math.MaxFloat64
@@ -68,7 +71,7 @@ var table = []Row{
 		Phrase: "the largest error, in standard deviations of the reference's values,",
 		Doc:    "Largest difference of any element, divided by the standard deviation of the reference's values",
 		High:   largest, Scope: Numbers,
-		Defaults: by(2e-3, 0.5, 0.1, 2.5, 2.5, 2.5),
+		Defaults: by(2e-3, 0.5, 0.1, 2.5, 2.5, 2.5), Values: by(2e-3, 0.5, 0.1, 1.5, 1.5, 2),
 	},
 	{
 		Name: CaseError, Line: EveryCase, Key: "case_error", Word: "error of the worst case / spread",
@@ -76,6 +79,13 @@ var table = []Row{
 		Doc:    "Root mean square difference of the worst case, divided by the standard deviation of the reference's values",
 		High:   largest, Scope: Numbers, Few: MaxError,
 		Defaults: by(1e-3, 0.15, 0.05, 0.8, 0.8, 1.2),
+	},
+	{
+		Name: QuarterError, Line: EveryCase, Key: "quarter_error", Word: "error of the worst quarter / its spread",
+		Phrase: "the error in the worst quarter of the reference's values, in spreads of that quarter,",
+		Doc:    "Root mean square error in the worst quarter of the reference's values by their size, divided by the spread of that quarter: of values above 0 that span a factor of ten",
+		High:   largest, Overall: true, Whole: true, Sometimes: true, Scope: Values,
+		Defaults: by(1e-3, 0.1, 0.05, 0.25, 0.25, 0.5),
 	},
 	{
 		Name: Systematic, Line: Tendency, Key: "systematic", Word: "bias / spread",
@@ -94,8 +104,15 @@ var table = []Row{
 		Doc:  "Fraction of cases with the same values as the reference, by what the cases prove",
 		Unit: Share, High: 1, AtLeast: true, Rate: true, Scope: Classes, Defaults: equalAnswers, Usual: usualAnswers,
 	},
+	{
+		Name: Detections, Line: SameAnswers, Key: "detections", Word: "detections that agree", Counts: "detections that agree",
+		Doc:  "Share of the detections that agree in class and overlap, by what the cases prove: weighed by the square of their scores, as the mean over overlaps from 0.5 to 0.95",
+		Unit: Share, High: 1, AtLeast: true, Rate: true, Scope: Detected,
+		Defaults: by(0.99, 0.9, 0.97, 0.8, 0.8, 0.6), Usual: by(0.001, 0.03, 0.01, 0.1, 0.1, 0.25),
+	},
 	{Name: Skill, Line: SameAnswers, Word: "wrong answers saved / a constant's", Subject: Rule, AtLeast: true, Overall: true, Whole: true},
 	{Name: KeptClasses, Line: SameAnswers, Word: "cases that keep a class", Subject: Rule, Unit: Share, AtLeast: true, Rate: true, Whole: true, Refuted: true},
+	{Name: Groups, Line: SameAnswers, Word: "groups with always the same answer", Subject: Rule, Overall: true, Whole: true, Sometimes: true},
 	{
 		Name: Close, Line: EveryCase, Key: "close", Word: "close to the reference", Phrase: "the share of cases that are close to the reference", Counts: "close cases",
 		Doc:  "Fraction of cases that are close to the reference, by what the cases prove: not further off than a quarter of the standard deviation, or than six times the error of the middle case",

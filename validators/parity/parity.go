@@ -26,7 +26,10 @@ type Run struct {
 	Copies  map[int]bool              // numbers of cases that have the inputs of another one: they count for no rate
 	Masks   Masks
 	Labels  Labels
-	Limits  tensorfile.Limits // of memory
+	Groups  Groups
+	// Detections are compared by overlap; the zero value is none.
+	Detections accuracy.DetectionOutputs
+	Limits     tensorfile.Limits // of memory
 }
 
 // Labels says where the labels are. The zero Labels means no labels.
@@ -73,15 +76,16 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 		if found, ok := fills[name]; ok {
 			options.Fill = found.Fill(options.Fills)
 		}
+		options.Keep = run.Groups.Shards != nil && run.Masks.Inputs[name] == "" && !slices.Contains(run.Detections.Names(), name)
 		comparisons[name] = tensor.NewComparison(options)
 	}
 	answers := &scores{Counter: accuracy.NewCounter(run.Labels.Metric, run.Labels.Probability, run.Labels.Seed)}
-	cases := 0
+	cases, found := 0, new(detected)
 	for i, shard := range run.Shards {
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
-		if err := run.shard(i, shard, comparisons, answers); err != nil {
+		if err := run.shard(i, shard, comparisons, answers, found); err != nil {
 			return Result{}, err
 		}
 		cases += shard.Count
@@ -94,6 +98,10 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 		if result.Outputs[name], err = run.Masks.result(c, name, run.Limits); err != nil {
 			return Result{}, err
 		}
+	}
+	found.into(run.Detections, result.Outputs)
+	if err := run.group(comparisons, result.Outputs); err != nil {
+		return Result{}, err
 	}
 	if run.Labels.Tensor != "" {
 		figures := answers.Result()
@@ -108,7 +116,7 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 }
 
 func (run Run) shard(i int, shard artifact.Shard,
-	comparisons map[string]*tensor.Comparison, answers *scores) error {
+	comparisons map[string]*tensor.Comparison, answers *scores, found *detected) error {
 	golden, err := tensorfile.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
@@ -133,6 +141,11 @@ func (run Run) shard(i int, shard artifact.Shard,
 			if err := sides.compare(comparison, from, min(from+rowsAtOnce, shard.Count)); err != nil {
 				return err
 			}
+		}
+	}
+	if of := run.Detections; len(of.Names()) > 0 {
+		if err := found.add(of, golden, candidate, shard.First, shard.Count, run.Copies); err != nil {
+			return err
 		}
 	}
 	if run.Labels.Tensor == "" {
@@ -225,6 +238,19 @@ func Figures(dtype string, r tensor.Result) evidence.OutputFigures {
 	}
 	if worst, ok := r.WorstClass(); ok {
 		figures.Classes = &evidence.ClassCases{Class: worst.Class, Cases: worst.Cases, Lost: worst.Lost}
+	}
+	if q := r.Quarters; q != nil {
+		figures.Quarters = &evidence.Quarters{}
+		if q.Channel >= 0 {
+			figures.Quarters.Channel = &q.Channel
+		}
+		for _, of := range q.All {
+			figures.Quarters.Of = append(figures.Quarters.Of, evidence.Quarter{From: evidence.Figure(of.From), To: evidence.Figure(of.To),
+				Relative: evidence.Figure(of.Relative), Error: evidence.Figure(of.Error)})
+		}
+	}
+	if g := r.Groups; g != nil {
+		figures.Groups = &evidence.Groups{By: append([]string{}, g.By...), Count: g.Count, Lost: g.Lost}
 	}
 	if skill := evidence.Figure(r.Skill()); r.OtherAnswers > 0 {
 		figures.Skill = &skill

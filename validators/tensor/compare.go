@@ -24,6 +24,12 @@ type Options struct {
 	Channels bool
 	// Systematic asks for Result.Systematic.
 	Systematic bool
+	// Quarters asks for Result.Quarters, with Channels of each channel.
+	Quarters bool
+	// Ranks says that the largest value of a row is its answer.
+	Ranks bool
+	// Keep keeps the values of cases that have few, for [Comparison.Groups].
+	Keep bool
 	// ClassAxis is the axis of scores of classes, counted from the last one: 2 of [cases, classes, height, width]. The channels and the
 	// rows of all figures are along it.
 	ClassAxis int
@@ -45,6 +51,14 @@ func (o Options) limit() float64 {
 		return min(o.Fill, extreme)
 	}
 	return extreme
+}
+
+// channelsOf is how many channels a shape has: one without Channels, and if there are too many to keep each.
+func (o Options) channelsOf(shape []int64) int {
+	if !o.Channels || len(shape) == 0 || shape[len(shape)-1] < 1 || shape[len(shape)-1] > maxUnits {
+		return 1
+	}
+	return int(shape[len(shape)-1])
 }
 
 // fill is Fill, or NoFill where it is not known.
@@ -75,6 +89,8 @@ type Comparison struct {
 	numbers  []int // of these cases
 	channels channels
 	answers  answers
+	sizes    pairsBySize
+	kept     []caseValues
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
 	// passes over it run.
 	reference, engine [chunk]float64
@@ -119,7 +135,6 @@ func (c *Comparison) AddCopy(caseIndex int, reference, engine Tensor) error {
 // bits compares what the figures of numbers do not tell apart, such as 0 and -0. A case that says nothing, such as one
 // of NaN alone, is not counted.
 func (c *Comparison) bits(reference, engine Tensor, says bool) {
-	c.result.Float = reference.DType.Class() == ClassFloat
 	if !c.varies {
 		sum := sha256.Sum256(reference.Data)
 		c.varies = c.first != nil && !bytes.Equal(c.first, sum[:])
@@ -139,6 +154,7 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 	}
 	reference, engine = classesLast(reference, c.options.ClassAxis), classesLast(engine, c.options.ClassAxis)
 	c.begin(reference)
+	c.result.Float = reference.DType.Class() == ClassFloat
 	k := newKernel(c.options, c.firstOf(reference))
 	rows := newTop1(reference.Shape, c.options.fill())
 	k.again, rows.again = again, again
@@ -175,8 +191,14 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 		if c.options.Systematic {
 			c.channels.all.feed(ref, eng, c.channels.shift, c.channels.limit)
 		}
+		if c.options.Quarters && c.result.Float {
+			c.sizes.feed(ref, eng, at, c.options.channelsOf(reference.Shape))
+		}
 	}
 	c.bits(reference, engine, k.says())
+	if c.options.Keep && !again {
+		c.keep(caseIndex, reference, engine)
+	}
 	if k.says() && !again {
 		c.classes.end(cmp.Or(whole, rows.classes))
 	}

@@ -123,6 +123,15 @@ type Result struct {
 	// differs between cases, or is longer than [MaxChannels], it is the value of all channels together.
 	// +Inf if an element has no finite error.
 	Systematic float64
+	// Quarters are, with Options.Quarters, the errors by the size of the reference's values, of the worst channel; nil without values of
+	// many magnitudes, which are above 0.
+	Quarters *Quarters
+	// DetectionMisses is the sum over DetectionCases of the share of detections that do not agree, where the output has detections; see
+	// accuracy.Agreement.
+	DetectionMisses float64
+	DetectionCases  int
+	// Groups are groups of cases, where somebody asked for them; see [Comparison.Groups].
+	Groups *Groups
 	// Classes are the classes that the reference answers, of integers and of rows: those from 0 to 255. Without such answers there are none.
 	Classes []ClassCases
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
@@ -173,6 +182,14 @@ func (r Result) Figure(name string) (value float64, worst int) {
 		return r.CaseError, r.CaseErrorCase
 	case figure.Systematic:
 		return r.Systematic, -1
+	case figure.QuarterError:
+		if r.Quarters != nil {
+			return r.Quarters.Worst().Error, -1
+		}
+	case figure.Groups:
+		if r.Groups != nil && r.Groups.Count > 0 {
+			return float64(r.Groups.Lost), -1
+		}
 	case figure.Skill:
 		return r.Skill(), -1
 	}
@@ -187,6 +204,8 @@ func (r Result) Misses(name string) (misses float64, cases int) {
 		return r.Top1Misses, r.Top1Cases
 	case figure.Equal:
 		return r.EqualMisses, r.FullCases
+	case figure.Detections:
+		return r.DetectionMisses, r.DetectionCases
 	case figure.Close:
 		return float64(r.FarCases), r.FullCases
 	}
@@ -204,7 +223,7 @@ func (c *Comparison) Result() Result {
 	c.spread(&r)
 	r.Top1, r.Prefix, r.OtherAnswers = math.NaN(), math.NaN(), c.answers.others()
 	r.OtherCases = c.answers.otherCases()
-	r.Classes = c.classes.list()
+	r.Classes, r.Quarters = c.classes.list(), c.sizes.quarters()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)
 		r.Prefix = c.prefixes / float64(r.Top1Cases)

@@ -151,6 +151,9 @@ func (view *engineView) parity(p *evidence.ParityReport, now storage.Clock) {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Outputs)) {
+		if q := p.Outputs[name].Quarters; q != nil {
+			view.Ran = append(view.Ran, page.Fact{Name: "Relative error of " + registry.PlainText(name), Text: validators.QuartersText(*q)})
+		}
 		if w := p.Outputs[name].Worst; w != nil {
 			view.Worst = append(view.Worst, worst{
 				Output: registry.PlainText(name), Case: fmt.Sprint(w.Case), Index: fmt.Sprint(w.Index),

@@ -120,6 +120,9 @@ func errorsText(p *evidence.ParityReport) string {
 		if fill := p.Outputs[name].Fill; fill > 0 {
 			text += fmt.Sprintf("  %s, fill values are left out: magnitudes of %.6g and above\n", ui.Plain(name), float64(fill))
 		}
+		if quarters := p.Outputs[name].Quarters; quarters != nil {
+			text += fmt.Sprintf("  %s, relative error by size of the reference's values: %s\n", ui.Plain(name), validators.QuartersText(*quarters))
+		}
 		if len(parts) > 0 {
 			text += fmt.Sprintf("  %s, cases by their error / spread, from: %s\n", ui.Plain(name), strings.Join(parts, ", "))
 		}
