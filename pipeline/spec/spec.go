@@ -68,7 +68,7 @@ type Input struct {
 
 // Output is what the spec says of an output.
 type Output struct {
-	Kind   string `yaml:"kind" doc:"What its values mean: scores or probability of classes, the number of a class, and so on; default limits follow from it" enum:"scores,probability,class,label,embedding,value,mask,boxes,tokens,state,other"`
+	Kind   string `yaml:"kind" doc:"What its values mean: scores or probability of classes, the number of a class, and so on; default limits follow from it" enum:"scores,probability,class,label,embedding,value,mask,boxes,detections,tokens,state,other"`
 	Labels Names  `yaml:"labels" doc:"Names of its classes in the order of their numbers: a list, or a file with a name in each line or with a JSON list; every engine carries them in labels.json"`
 }
 

@@ -292,11 +292,11 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64}, variants: [fp32, fp32]}"), `6:58 variant "fp32" is here twice`},
 
 		{limits("{preset: lax}"), `8:18 unknown preset "lax": want strict, default, mlperf-99, mlperf-99.9`},
-		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, snr, max_abs, max_error, case_error, systematic, top1, equal, close`},
+		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, snr, max_abs, max_error, case_error, quarter_error, systematic, top1, equal, detections, close`},
 		{limits("{precisions: {fp16: {outputs: {logits: {atol: 0.1}}}}}"), `8:29 unknown precision of a variant "fp16" (did you mean "fp32"?): want fp32, int8`},
-		{limits("{precisions: {int8: {outputs: {logits: {}}}}}"), `8:48 no limit: want one of rtol, atol, cosine, snr, max_abs, max_error, case_error, systematic, top1, equal, close`},
+		{limits("{precisions: {int8: {outputs: {logits: {}}}}}"), `8:48 no limit: want one of rtol, atol, cosine, snr, max_abs, max_error, case_error, quarter_error, systematic, top1, equal, detections, close`},
 		{limits("{precisions: {int8: {}}}"), `8:29 key "outputs" is missing`},
-		{limits("{outputs: {logits: {where: mask, atol: 1}}}"), `8:29 unknown key "where": want rtol, atol, cosine, snr, max_abs, max_error, case_error, systematic, top1, equal, close, per_channel`},
+		{limits("{outputs: {logits: {where: mask, atol: 1}}}"), `8:29 unknown key "where": want rtol, atol, cosine, snr, max_abs, max_error, case_error, quarter_error, systematic, top1, equal, detections, close, per_channel`},
 		{limits("{outputs: {logits: {cosine: {min: 2}}}}"), `8:28 cosine.min 2: want a number from -1 to 1`},
 		{limits("{outputs: {logits: {cosine: {max: 1}}}}"), `8:37 key "min" is missing
 8:38 unknown key "max": want min`},

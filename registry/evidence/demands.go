@@ -33,7 +33,7 @@ func (o OutputFigures) Bound(row figure.Row) bool {
 	case row.Sometimes:
 		return !math.IsNaN(float64(o.Figure(row.Name)))
 	case row.Scope == figure.Ranks:
-		return ranks
+		return ranks && !(o.Kind == "probability" && o.Top1 == nil) // one number has no rows
 	case row.Scope == figure.FewValues:
 		return o.Few && !ranks
 	}
