@@ -32,7 +32,7 @@ func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	limits := l.Precisions[precision].Outputs
 	l.Confidence = 1 - (1-l.Confidence)/someTries // a single case in which two classes are almost tied excludes no rate
 	chance := l.allow(precision, m)
-	m.Outputs = withoutSkill(m.Outputs)
+	m.Outputs = withoutClasses(m.Outputs)
 	j := l.Judge(precision, m)
 	found := slices.DeleteFunc(j.Found, func(f Finding) bool { return f.Reason.Code == ReasonNotEnough })
 	for i, f := range found {
@@ -61,21 +61,21 @@ func JudgeFinite(outputs map[string]tensor.Result) Findings {
 	return j.found
 }
 
-// CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and skill are for
-// all cases to say: in one that is almost all background an engine that misses less than it may is no better than a constant.
+// CheckOne gives the checks of the limits that a single case can exceed. Shares of cases, systematic errors and classes
+// are for all cases to show.
 func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) evidence.Checks {
-	judged := l.Judge(precision, Measured{Outputs: withoutSkill(outputs), Cases: 1})
+	judged := l.Judge(precision, Measured{Outputs: withoutClasses(outputs), Cases: 1})
 	return slices.DeleteFunc(judged.Checks, func(c evidence.Check) bool {
 		row, _ := figure.Find(c.Figure)
 		return row.Rate || row.Whole
 	})
 }
 
-// withoutSkill leaves out of results whether an engine is better than a constant, whether it keeps classes, and groups of cases.
-func withoutSkill(outputs map[string]tensor.Result) map[string]tensor.Result {
+// withoutClasses leaves out of results whether an engine keeps classes, and groups of cases.
+func withoutClasses(outputs map[string]tensor.Result) map[string]tensor.Result {
 	outputs = maps.Clone(outputs)
 	for name, r := range outputs {
-		r.OtherAnswers, r.Classes, r.Groups = 0, nil, nil
+		r.Classes, r.Groups = nil, nil
 		outputs[name] = r
 	}
 	return outputs

@@ -135,8 +135,7 @@ func TestCheckOne(t *testing.T) {
 		most float64
 		want evidence.Verdict
 	}{"at the limit": {1, evidence.VerdictPass}, "above it": {math.Nextafter(1, 2), evidence.VerdictFail}} {
-		// 3 of 1000 pixels are missed, where 4 of them are no background.
-		outputs := map[string]tensor.Result{"logits": {Cases: 1, FullCases: 1, Elements: 1000, EqualMisses: 0.003, OtherAnswers: 0.004, FarCases: 1,
+		outputs := map[string]tensor.Result{"logits": {Cases: 1, FullCases: 1, Elements: 1000, EqualMisses: 0.003, Classes: []tensor.ClassCases{{Class: 1, Cases: 9, Lost: 9}}, FarCases: 1,
 			Top1Rows: 1, Top1Cases: 1, Top1Misses: 1, Systematic: 1, SpreadSNR: 12, MaxAbs: c.most}}
 		got := map[string]evidence.Verdict{}
 		for _, check := range limits.CheckOne("fp32", outputs) {
@@ -145,7 +144,7 @@ func TestCheckOne(t *testing.T) {
 		if want := map[string]evidence.Verdict{"snrDb": evidence.VerdictPass, "maxAbs": c.want}; !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
-		if outputs["logits"].OtherAnswers == 0 {
+		if outputs["logits"].Classes == nil {
 			t.Errorf("%s: the results themselves changed", name)
 		}
 	}

@@ -256,9 +256,6 @@ func (r *rejudgement) exact(what string, row figure.Row, c evidence.Check) evide
 	case figure.Groups:
 		r.same(what+": limit", c.Limit, 0)
 		c.Limit = figureOf(0)
-	case figure.Skill:
-		r.same(what+": limit", c.Limit, leastSkill)
-		c.Limit = figureOf(leastSkill)
 	}
 	if !row.Keeps(float64(c.Value), float64(c.LimitValue())) {
 		return evidence.VerdictFail

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/percase"
@@ -71,8 +72,8 @@ func TestRecountRowsThatSayNothing(t *testing.T) {
 	}
 }
 
-// A report of an engine that is no better than a constant does not pass by leaving that out.
-func TestRejudgeWithoutSkill(t *testing.T) {
+// A report of an engine that loses a class does not pass by leaving that out.
+func TestRejudgeWithoutClasses(t *testing.T) {
 	t.Parallel()
 	limits := validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}}
 	reference := append(repeated(380, int64(0)), repeated(20, int64(1))...)
@@ -82,19 +83,19 @@ func TestRejudgeWithoutSkill(t *testing.T) {
 		want   evidence.Verdict
 	}{
 		"a constant":                    {repeated(400, int64(0)), false, evidence.VerdictFail},
-		"a constant, left out":          {repeated(400, int64(0)), true, evidence.VerdictFail},
+		"a constant, left out":          {repeated(400, int64(0)), true, evidence.VerdictUndecided},
 		"half of the others":            {append(repeated(390, int64(0)), repeated(10, int64(1))...), false, evidence.VerdictPass},
 		"half of the others, left out":  {append(repeated(390, int64(0)), repeated(10, int64(1))...), true, evidence.VerdictUndecided},
-		"fewer than half of the others": {append(repeated(391, int64(0)), repeated(9, int64(1))...), false, evidence.VerdictFail},
+		"fewer than half of the others": {append(repeated(396, int64(0)), repeated(4, int64(1))...), false, evidence.VerdictFail},
 	} {
 		for _, precision := range []string{"fp32", ""} {
 			p := answersReport(t, limits, []int64{1}, reference, c.engine)
 			if c.left {
-				p.report.Checks = slices.DeleteFunc(p.report.Checks, func(c evidence.Check) bool { return c.Figure == "skill" })
+				p.report.Checks = slices.DeleteFunc(p.report.Checks, func(c evidence.Check) bool { return c.Figure == figure.KeptClasses })
 				p.report.Verdict, p.report.Reasons = evidence.VerdictPass, nil
 			}
 			got, err := validators.RejudgeWith(p.report, validators.Beside{Figures: p.file, Limits: &p.limits, Precision: precision})
-			missing := slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == "output logits, skill" })
+			missing := slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == "output logits, classes" })
 			if err != nil || got.Verdict != c.want || missing != c.left || !c.left && len(got.Differences) > 0 {
 				t.Errorf("%s, precision %q: %s, %+v (%v); want %s", name, precision, got.Verdict, got.Differences, err, c.want)
 			}
@@ -102,16 +103,16 @@ func TestRejudgeWithoutSkill(t *testing.T) {
 	}
 }
 
-// A check of skill is one that limits on equal answers ask for, and no other.
-func TestRejudgeSkillWithoutLimit(t *testing.T) {
+// A check of classes is one that limits on equal answers ask for, and no other.
+func TestRejudgeClassesWithoutLimit(t *testing.T) {
 	t.Parallel()
 	reference := append(repeated(380, int64(0)), repeated(20, int64(1))...)
 	p := answersReport(t, validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.5}}, []int64{1}, reference, reference)
 	p.limits = limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}})
 	got, err := p.again()
 	if err != nil || !slices.ContainsFunc(got.Differences, func(d validators.Difference) bool {
-		return d.What == "output logits, skill" && d.Said == "a check"
+		return d.What == "output logits, classes" && d.Said == "a check"
 	}) {
-		t.Errorf("%+v (%v); want a difference in skill", got, err)
+		t.Errorf("%+v (%v); want a difference in classes", got, err)
 	}
 }

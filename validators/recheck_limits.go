@@ -149,9 +149,6 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 				want = append(want, l)
 			}
 		}
-		if skill := r.report.Outputs[name].Figure(figure.Skill); outputs[name].Equal != nil && skill == skill {
-			want = append(want, limitOf{output: name, figure: figure.Skill, limit: limit{leastSkill, true, true}})
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if outputs[name].ofAnswers() && r.report.Outputs[name].Classes != nil {

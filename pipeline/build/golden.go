@@ -64,8 +64,10 @@ func guessedScores(m Maker, golden goldenset.Set) ([]string, error) {
 	return warnings, nil
 }
 
-// oneAnswer warns of outputs whose values are answers, and the same in all cases: an engine that always gives them passes,
-// since nothing says that it does no better.
+// provingAnswers is from how many cases on with another answer than most the loss of that answer is proven: see validators.
+const provingAnswers = 5
+
+// oneAnswer warns of outputs with answers that are the same in all cases but a few: an engine that always gives them passes.
 func oneAnswer(m Maker, golden goldenset.Set) (warnings []string, err error) {
 	for _, output := range m.Inputs.Interface.Outputs {
 		limits, err := validators.DefaultLimits(validators.PrecisionFP32, output, golden.Set.Count)
@@ -75,13 +77,13 @@ func oneAnswer(m Maker, golden goldenset.Set) (warnings []string, err error) {
 		if limits.Equal == nil || golden.Set.Count < 2 {
 			continue
 		}
-		same, err := golden.SameRows(output.Name)
+		others, err := golden.OtherRows(output.Name)
 		if err != nil {
 			return warnings, cases.TensorError(err)
 		}
-		if same {
-			warnings = append(warnings, fmt.Sprintf("output %q has the same answer in all %d cases: an engine that always gives it passes: "+
-				"add cases with other answers", output.Name, golden.Set.Count))
+		if others == 0 || others < provingAnswers && golden.Set.Count >= 4*provingAnswers {
+			warnings = append(warnings, fmt.Sprintf("output %q has the same answer in %d of %d cases: an engine that always gives it can pass: "+
+				"add cases with other answers", output.Name, golden.Set.Count-others, golden.Set.Count))
 		}
 	}
 	return warnings, nil

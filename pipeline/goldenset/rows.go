@@ -1,45 +1,43 @@
 package goldenset
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"errors"
 
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
-// SameRows reports whether all cases have the same values of an output.
-func (g Set) SameRows(name string) (bool, error) {
-	var first []byte
+// OtherRows counts the cases that have other values of an output than most cases have.
+func (g Set) OtherRows(name string) (others int, err error) {
+	counts, most := make(map[[sha256.Size]byte]int), 0
 	for i, file := range g.Files {
-		row, same, err := sameRowsOf(file.Path, name, g.Set.Shards[i].Count, first)
-		if err != nil || !same {
-			return false, err
+		if err := countRows(file.Path, name, g.Set.Shards[i].Count, counts); err != nil {
+			return 0, err
 		}
-		first = row
 	}
-	return true, nil
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	return g.Set.Count - most, nil
 }
 
-// sameRowsOf reports whether all cases of a file have the values of the first case, which it returns; nil is that of the file.
-func sameRowsOf(path, name string, count int, first []byte) (_ []byte, same bool, err error) {
+// countRows counts the rows of an output in a file by their values.
+func countRows(path, name string, count int, counts map[[sha256.Size]byte]int) (err error) {
 	f, err := tensorfile.Open(path, tensorfile.Limits{})
 	if err != nil {
-		return nil, false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for from := 0; from < count; from += guessedRows {
 		to := min(from+guessedRows, count)
 		rows, err := f.Rows(name, int64(from), int64(to))
 		if err != nil {
-			return nil, false, err
+			return err
 		}
 		size := len(rows.Data) / (to - from)
-		if first == nil {
-			first = bytes.Clone(rows.Data[:size])
-		}
-		if !bytes.Equal(rows.Data, bytes.Repeat(first, to-from)) {
-			return first, false, nil
+		for i := range to - from {
+			counts[sha256.Sum256(rows.Data[i*size:(i+1)*size])]++
 		}
 	}
-	return first, true, nil
+	return nil
 }

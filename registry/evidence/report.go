@@ -270,10 +270,7 @@ type OutputFigures struct {
 	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
 	CaseErrors []int `json:"caseErrors,omitempty"`
 
-	// Skill is of integers and booleans: 1 - wrong answers / those of an engine that always gives the reference's most frequent
-	// value. Absent where the reference has no other.
-	Skill *Figure `json:"skill,omitempty"`
-	// Classes is the class that the engine loses most clearly, of answers in classes from 0 to 255.
+	// Classes is the class that the engine loses most clearly. Classes from 0 to 255 are told apart; 256 are all others.
 	Classes *ClassCases `json:"classes,omitempty"`
 
 	// Groups are groups of cases by a category, a label or a slice; absent if nobody looked for them.
@@ -310,10 +307,6 @@ func (o OutputFigures) Figure(name string) Figure {
 	case figure.Groups:
 		if o.Groups != nil && o.Groups.Count > 0 {
 			return Figure(o.Groups.Lost)
-		}
-	case figure.Skill:
-		if o.Skill != nil {
-			return *o.Skill
 		}
 	}
 	return Figure(math.NaN())
@@ -355,7 +348,7 @@ type Groups struct {
 type ClassCases struct {
 	Class int `json:"class"`
 	Cases int `json:"cases"`
-	Lost  int `json:"lost"` // of these, cases in which the engine answers it at fewer than half of these places
+	Lost  int `json:"lost"` // of these, cases in which the engine answers it at fewer than half of these places, or at more others
 }
 
 // OtherChannels are figures of some channels of an output, relative to their own spread.

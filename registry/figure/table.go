@@ -17,7 +17,6 @@ const (
 	Systematic   = "systematic"
 	Top1         = "top1"
 	Equal        = "equal"
-	Skill        = "skill"
 	KeptClasses  = "classes"
 	Groups       = "groups"
 	Detections   = "detections"
@@ -110,7 +109,6 @@ var table = []Row{
 		Unit: Share, High: 1, AtLeast: true, Rate: true, Scope: Detected,
 		Defaults: by(0.99, 0.9, 0.97, 0.8, 0.8, 0.6), Usual: by(0.001, 0.03, 0.01, 0.1, 0.1, 0.25),
 	},
-	{Name: Skill, Line: SameAnswers, Word: "wrong answers saved / a constant's", Subject: Rule, AtLeast: true, Overall: true, Whole: true},
 	{Name: KeptClasses, Line: SameAnswers, Word: "cases that keep a class", Subject: Rule, Unit: Share, AtLeast: true, Rate: true, Whole: true, Refuted: true},
 	{Name: Groups, Line: SameAnswers, Word: "groups with always the same answer", Subject: Rule, Overall: true, Whole: true, Sometimes: true},
 	{

@@ -47,7 +47,7 @@ func grouped(t *testing.T) parity.Run {
 	}
 	return parity.Run{Golden: shards(t, golden...), Engine: shards(t, engine...), Shards: list,
 		Outputs: map[string]tensor.Options{"risk": {}},
-		Groups: parity.Groups{Dir: shards(t, cases...), Shards: list, Tensors: []string{"category", "table", "country", "long", "missing"}, Texts: []string{"country"}}}
+		Groups:  parity.Groups{Dir: shards(t, cases...), Shards: list, Tensors: []string{"category", "table", "country", "long", "missing"}, Texts: []string{"country"}}}
 }
 
 func TestGroups(t *testing.T) {

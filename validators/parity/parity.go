@@ -252,9 +252,6 @@ func Figures(dtype string, r tensor.Result) evidence.OutputFigures {
 	if g := r.Groups; g != nil {
 		figures.Groups = &evidence.Groups{By: append([]string{}, g.By...), Count: g.Count, Lost: g.Lost}
 	}
-	if skill := evidence.Figure(r.Skill()); r.OtherAnswers > 0 {
-		figures.Skill = &skill
-	}
 	if r.Fill < tensor.NoFill {
 		figures.Fill = evidence.Figure(r.Fill)
 	}

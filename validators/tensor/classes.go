@@ -5,14 +5,18 @@ import (
 	"slices"
 )
 
-// maxClasses is how many classes are told apart: an output with more has answers, and no classes of them.
+// maxClasses is how many classes are told apart. All others, such as most tokens, are one class together, OtherClasses.
 const maxClasses = 256
+
+// OtherClasses is the class of all answers that are not told apart.
+const OtherClasses = maxClasses
 
 // ClassCases counts the cases that have a class: in which the reference answers it at any place.
 type ClassCases struct {
-	Class int
+	Class int // 0 to 255, or OtherClasses
 	Cases int
-	Lost  int // of these, cases in which the engine answers it at fewer than half of these places
+	// Lost are, of these, cases in which the engine answers it at fewer than half of these places, or at more others than there are of these.
+	Lost int
 }
 
 // evidence is how much more than half of the cases lose the class, in standard deviations of as many fair coins.
@@ -30,23 +34,34 @@ func (r Result) WorstClass() (worst ClassCases, ok bool) {
 	return worst, ok
 }
 
-// answered counts the places of one case by their class.
-type answered struct{ places, kept [maxClasses]int32 }
+// answered counts the places of one case by their class: by the reference, of these the ones with the same answer of the engine, and others with
+// that answer.
+type answered struct{ places, kept, more [maxClasses + 1]int32 }
 
 // add adds one place, by the answers of both sides.
 func (a *answered) add(reference, engine float64) {
-	if a == nil || !(reference >= 0 && reference < maxClasses) {
+	if a == nil {
 		return
 	}
-	class := int(reference)
+	class := classOf(reference)
 	a.places[class]++
-	if reference == engine {
+	if reference == engine || reference != reference && engine != engine {
 		a.kept[class]++
+	} else if other := classOf(engine); other != class {
+		a.more[other]++
 	}
 }
 
+// classOf returns the class of an answer.
+func classOf(answer float64) int {
+	if answer >= 0 && answer < maxClasses {
+		return int(answer)
+	}
+	return OtherClasses
+}
+
 // classCounts counts cases by class.
-type classCounts struct{ cases, lost [maxClasses]int }
+type classCounts struct{ cases, lost [maxClasses + 1]int }
 
 // end adds a case.
 func (c *classCounts) end(of *answered) {
@@ -58,7 +73,7 @@ func (c *classCounts) end(of *answered) {
 			continue
 		}
 		c.cases[class]++
-		if 2*of.kept[class] < places {
+		if 2*of.kept[class] < places || of.more[class] > places {
 			c.lost[class]++
 		}
 	}

@@ -62,12 +62,6 @@ type Result struct {
 	// Top1Misses and EqualMisses are sums over the cases: of the share of rows in which the
 	// largest element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
-	// OtherAnswers is EqualMisses of an engine that always returns the reference's most frequent value, for integers
-	// and booleans; 0 where all are the same, and for floats. Of 20 cases on that have one shape of at most 16384
-	// elements, it is EqualMisses of an engine that always returns the most frequent value of each element, if that is less.
-	OtherAnswers float64
-	// OtherCases is how many of FullCases have such an answer anywhere.
-	OtherCases int
 	// Top1Cases and FullCases count the cases that have such rows, and that have elements: elements that
 	// are NaN, the same infinity or a fill value on both sides do not count. Nor do rows with a NaN on both sides, of
 	// fill values alone, or in which each side has one value throughout: they are left out of Top1Misses, too.
@@ -132,7 +126,7 @@ type Result struct {
 	DetectionCases  int
 	// Groups are groups of cases, where somebody asked for them; see [Comparison.Groups].
 	Groups *Groups
-	// Classes are the classes that the reference answers, of integers and of rows: those from 0 to 255. Without such answers there are none.
+	// Classes are the classes that the reference answers, of integers and of rows: from 0 to 255, and all others together. Without answers there are none.
 	Classes []ClassCases
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.
@@ -151,14 +145,6 @@ type Element struct {
 	// Excess is |engine-reference| - (ATol + RTol*|reference|): above 0 if the
 	// element fails, +Inf without a finite error.
 	Excess float64
-}
-
-// Skill is 1 - EqualMisses/OtherAnswers; NaN if there are no other answers.
-func (r Result) Skill() float64 {
-	if !(r.OtherAnswers > 0) {
-		return math.NaN()
-	}
-	return 1 - r.EqualMisses/r.OtherAnswers
 }
 
 // Figure returns a figure by its name in package figure, and the case that has it; -1 for a figure
@@ -190,8 +176,6 @@ func (r Result) Figure(name string) (value float64, worst int) {
 		if r.Groups != nil && r.Groups.Count > 0 {
 			return float64(r.Groups.Lost), -1
 		}
-	case figure.Skill:
-		return r.Skill(), -1
 	}
 	return math.NaN(), -1
 }
@@ -221,8 +205,7 @@ func (c *Comparison) Result() Result {
 	}
 	r.SNR = c.snr()
 	c.spread(&r)
-	r.Top1, r.Prefix, r.OtherAnswers = math.NaN(), math.NaN(), c.answers.others()
-	r.OtherCases = c.answers.otherCases()
+	r.Top1, r.Prefix = math.NaN(), math.NaN()
 	r.Classes, r.Quarters = c.classes.list(), c.sizes.quarters()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)

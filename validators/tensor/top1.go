@@ -160,7 +160,7 @@ func newTop1(shape []int64, fill float64) top1 {
 	if len(shape) > 0 && shape[len(shape)-1] > 1 {
 		t.width = shape[len(shape)-1]
 	}
-	if t.width > 0 && t.width <= maxClasses {
+	if t.width > 0 {
 		t.classes = new(answered)
 	}
 	return t
