@@ -93,12 +93,12 @@ func refusedCeilings(t *testing.T, policy policy.Policy, preset, precision strin
 
 // checksOf are those of the limits on output y.
 func checksOf(o validators.OutputLimits) (checks []evidence.Check) {
-	for figure, least := range map[string]*validators.AtLeast{"cosine": o.Cosine, "top1": o.Top1, "snrDb": o.SNRdB, "equal": o.Equal, "close": o.Close} {
+	for figure, least := range map[string]*validators.AtLeast{"cosine": o.Cosine, "top1": o.Top1, "snrDb": o.SNRdB, "equal": o.Equal, "close": o.Close, "detections": o.Detections} {
 		if least != nil && (figure != "top1" || least.Min > 0) {
 			checks = append(checks, evidence.Check{Trial: evidence.TrialCases, Output: "y", Figure: figure, Limit: new(evidence.Figure(least.Min)), AtLeast: true, Verdict: evidence.VerdictPass})
 		}
 	}
-	for figure, most := range map[string]*validators.AtMost{"maxError": o.MaxError, "caseError": o.CaseError, "systematic": o.Systematic} {
+	for figure, most := range map[string]*validators.AtMost{"maxError": o.MaxError, "caseError": o.CaseError, "systematic": o.Systematic, "quarterError": o.QuarterError} {
 		if most != nil {
 			checks = append(checks, evidence.Check{Trial: evidence.TrialCases, Output: "y", Figure: figure, Limit: new(evidence.Figure(most.Max)), Verdict: evidence.VerdictPass})
 		}

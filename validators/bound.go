@@ -22,6 +22,18 @@ func (o OutputLimits) Bound(r figure.Row) (float64, bool) {
 	return 0, false
 }
 
+// judged lists the figures that an output is judged by, with their limits. quarters reports whether its values are of many magnitudes.
+func (o OutputLimits) judged(quarters bool) (rows []figure.Row, limits []float64) {
+	for _, row := range figure.OfOutputs() {
+		limit, there := o.Bound(row)
+		if !there || row.ZeroIsNone && limit == 0 || row.Name == figure.QuarterError && !quarters || row.OfSpread && quarters && o.QuartersAlone {
+			continue
+		}
+		rows, limits = append(rows, row), append(limits, limit)
+	}
+	return rows, limits
+}
+
 // SetBound limits a figure.
 func (o *OutputLimits) SetBound(r figure.Row, limit float64) {
 	if r.AtLeast {

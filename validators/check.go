@@ -46,10 +46,10 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	if limits.RTol != nil || limits.ATol != nil {
 		j.elements(name, limits.Tolerance(), r)
 	}
-	for _, row := range figure.OfOutputs() {
-		limit, there := limits.Bound(row)
+	rows, bounds := limits.judged(r.Quarters != nil)
+	for i, row := range rows {
+		limit := bounds[i]
 		switch {
-		case !there || row.ZeroIsNone && limit == 0:
 		case row.Name == figure.Close && r.NoFar:
 			j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf(
 				"output %s has no share of close cases: its channels are more than 16, or another number in each case; per_channel: false takes all values together", name)})
@@ -61,9 +61,6 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 			j.rate(name, row.Name, limit, misses, cases)
 		default:
 			value, worst := r.Figure(row.Name)
-			if row.Sometimes && math.IsNaN(value) {
-				continue
-			}
 			j.exact(name, row, limit, value, worst)
 		}
 	}

@@ -134,6 +134,7 @@ func TestJudgeQuarters(t *testing.T) {
 	t.Parallel()
 	output := info("price", tensor.Float32, 1)
 	output.Kind = validators.KindValue
+	spread := []string{figure.SNR, figure.MaxError, figure.CaseError, figure.Systematic, figure.Close}
 	quarters := func(worst float64) *tensor.Quarters {
 		return &tensor.Quarters{Channel: -1, All: [4]tensor.Quarter{{From: 4, To: 60, Relative: 0.37, Error: worst}, {}, {}, {}}}
 	}
@@ -148,10 +149,14 @@ func TestJudgeQuarters(t *testing.T) {
 		"infinite": {quarters(math.Inf(1)), evidence.VerdictFail, 1},
 	} {
 		r := tensor.Result{Cases: 400, FullCases: 400, Elements: 400, Float: true, SpreadSNR: 40, Quarters: c.quarters}
+		if c.quarters != nil { // the errors of the largest values, which the quarters are judged in place of
+			r.SpreadSNR, r.MaxError, r.CaseError, r.Systematic, r.FarCases = 5, 9, 9, 1, 300
+		}
 		got := judgeOne(t, output, r)
 		checks := slices.DeleteFunc(slices.Clone(got.Checks), func(c evidence.Check) bool { return c.Figure != figure.QuarterError })
-		if got.Verdict != c.want || len(checks) != c.checks {
-			t.Errorf("%s: %s, %+v; want %s", name, got.Verdict, checks, c.want)
+		bySpread := slices.ContainsFunc(got.Checks, func(c evidence.Check) bool { return slices.Contains(spread, c.Figure) })
+		if got.Verdict != c.want || len(checks) != c.checks || bySpread == (c.quarters != nil) {
+			t.Errorf("%s: %s, %+v; want %s", name, got.Verdict, got.Checks, c.want)
 		}
 		if c.want == evidence.VerdictFail && !hasReason(got, "from 4 to 60, where values are off by 37 % on average") {
 			t.Errorf("%s: %v", name, got.Reasons)
@@ -190,4 +195,27 @@ func TestJudgeGroups(t *testing.T) {
 // hasReason reports whether a reason has a text in it.
 func hasReason(j validators.Judgement, text string) bool {
 	return slices.ContainsFunc(j.Reasons, func(r evidence.Reason) bool { return strings.Contains(r.Message, text) })
+}
+
+// A spec that has a limit of its own on errors relative to the spread of all values keeps it, beside the quarters.
+func TestQuartersBesideLimits(t *testing.T) {
+	t.Parallel()
+	output := info("price", tensor.Float32, 1)
+	output.Kind = validators.KindValue
+	for name, c := range map[string]struct {
+		own   validators.OutputLimits
+		alone bool
+	}{
+		"nothing":          {validators.OutputLimits{}, true},
+		"snr":              {validators.OutputLimits{SNRdB: &validators.AtLeast{Min: 20}}, false},
+		"close":            {validators.OutputLimits{Close: &validators.AtLeast{Min: 0.5}}, false},
+		"the quarters":     {validators.OutputLimits{QuarterError: &validators.AtMost{Max: 0.1}}, true},
+		"the largest, too": {validators.OutputLimits{MaxAbs: &validators.AtMost{Max: 1}}, true},
+	} {
+		limits, err := validators.ExpandPreset("", validators.Interface{Outputs: []validators.TensorInfo{output}}, []string{"int8"}, 400,
+			validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"price": c.own}})
+		if got := limits.Precisions["int8"].Outputs["price"].QuartersAlone; err != nil || got != c.alone {
+			t.Errorf("%s: quarters alone %t (%v), want %t", name, got, err, c.alone)
+		}
+	}
 }

@@ -52,7 +52,7 @@ func (k Kind) Check(output TensorInfo) error {
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %.40q: want one of %s", output.Name, k, strings.Join(all, ", "))
 	case k.Names() && float:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s is of integers or booleans, and the output is %s", output.Name, k, output.DType)
-	case k == KindProbability && output.isOneNumber():
+	case k == KindProbability && output.isOneNumber() && float:
 		return nil
 	case k.Ranks() && len(output.Shape) == 0:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has one number for each class, and the output is a scalar", output.Name, k)

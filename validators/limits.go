@@ -71,6 +71,9 @@ type OutputLimits struct {
 	// QuarterError bounds the error in each quarter of the reference's values by their size, relative to the spread of the quarter. Where
 	// the values are not above 0, or span less than a factor of ten, it asks for nothing.
 	QuarterError *AtMost `json:"quarterError,omitempty"`
+	// QuartersAlone lets QuarterError replace the limits on errors relative to the spread of all values, where there are quarters: the
+	// spec has none of these limits of its own.
+	QuartersAlone bool `json:"quartersAlone,omitempty"`
 	// Systematic bounds tensor.Result.Systematic: offsets and factors of a channel, which single
 	// errors hide in.
 	Systematic *AtMost `json:"systematic,omitempty"`
@@ -212,7 +215,7 @@ func (l Limits) validateOutputs() error {
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
-	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel}) {
+	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel, QuartersAlone: o.QuartersAlone}) {
 		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, %s", strings.Join(figure.Keys(), ", "))
 	}
 	if o.Where != "" && !isName(o.Where) {

@@ -72,6 +72,7 @@ func presetLimits(name, precision string, output TensorInfo, cases int) (OutputL
 			limits.SetBound(row, limit)
 		}
 	}
+	limits.QuartersAlone = limits.QuarterError != nil
 	if p.apart() {
 		limits.PerChannel = new(true)
 	}

@@ -222,6 +222,7 @@ func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	for _, row := range figure.OfOutputs() {
 		if own := other.field(row); !own.IsNil() {
 			o.field(row).Set(own)
+			o.QuartersAlone = o.QuartersAlone && !row.OfSpread
 		}
 	}
 	override(&o.PerChannel, other.PerChannel)

@@ -3,7 +3,6 @@ package validators
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -144,11 +143,7 @@ func (r *rejudgement) hasOtherReasons() bool {
 func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Difference {
 	var want []limitOf
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
-		for _, l := range outputs[name].limits(name) {
-			if row, _ := figure.Find(l.figure); !row.Sometimes || !math.IsNaN(float64(r.report.Outputs[name].Figure(l.figure))) {
-				want = append(want, l)
-			}
-		}
+		want = append(want, outputs[name].limits(name, r.report.Outputs[name].Quarters != nil)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if outputs[name].ofAnswers() && r.report.Outputs[name].Classes != nil {
@@ -161,8 +156,8 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 	return r.compareChecks(want, func(c evidence.Check) bool { return c.Output != "" })
 }
 
-// limits lists the limits on an output of which a report has checks.
-func (o OutputLimits) limits(name string) []limitOf {
+// limits lists the limits on an output of which a report has checks. quarters reports whether its values are of many magnitudes.
+func (o OutputLimits) limits(name string, quarters bool) []limitOf {
 	var all []limitOf
 	add := func(of string, l limit) {
 		if l.there {
@@ -170,10 +165,9 @@ func (o OutputLimits) limits(name string) []limitOf {
 		}
 	}
 	add(figure.Elements, limit{there: o.RTol != nil || o.ATol != nil})
-	for _, row := range figure.OfOutputs() {
-		if v, there := o.Bound(row); there && !(row.ZeroIsNone && v == 0) {
-			add(row.Name, limit{v, row.AtLeast, true})
-		}
+	rows, bounds := o.judged(quarters)
+	for i, row := range rows {
+		add(row.Name, limit{bounds[i], row.AtLeast, true})
 	}
 	return all
 }

@@ -82,6 +82,8 @@ type Row struct {
 	Overall bool
 	// Whole is a figure that some of the cases cannot decide.
 	Whole bool
+	// OfSpread is relative to the spread of all values.
+	OfSpread bool
 	// Sometimes is a figure that depends on the reference's values: without it an output has no check of a limit.
 	Sometimes bool
 	// Refuted is a rate that only fails: if its bounds exclude the limit.

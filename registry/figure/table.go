@@ -57,7 +57,7 @@ var table = []Row{
 	{
 		Name: SNR, Line: EveryCase, Key: "snr", Word: "signal to noise", Phrase: "the signal to noise ratio in dB",
 		Doc:  "Variance of the reference over the mean squared difference, in dB",
-		Unit: Decibels, Low: -largest, High: largest, AtLeast: true, Overall: true, Scope: Numbers, State: 6,
+		Unit: Decibels, Low: -largest, High: largest, AtLeast: true, Overall: true, OfSpread: true, Scope: Numbers, State: 6,
 		Defaults: by(80, 25, 40, 12, 12, 6),
 	},
 	{
@@ -69,14 +69,14 @@ var table = []Row{
 		Name: MaxError, Line: EveryCase, Key: "max_error", Word: "largest error / spread",
 		Phrase: "the largest error, in standard deviations of the reference's values,",
 		Doc:    "Largest difference of any element, divided by the standard deviation of the reference's values",
-		High:   largest, Scope: Numbers,
+		High:   largest, OfSpread: true, Scope: Numbers,
 		Defaults: by(2e-3, 0.5, 0.1, 2.5, 2.5, 2.5), Values: by(2e-3, 0.5, 0.1, 1.5, 1.5, 2),
 	},
 	{
 		Name: CaseError, Line: EveryCase, Key: "case_error", Word: "error of the worst case / spread",
 		Phrase: "the error of the worst case, in standard deviations of the reference's values,",
 		Doc:    "Root mean square difference of the worst case, divided by the standard deviation of the reference's values",
-		High:   largest, Scope: Numbers, Few: MaxError,
+		High:   largest, OfSpread: true, Scope: Numbers, Few: MaxError,
 		Defaults: by(1e-3, 0.15, 0.05, 0.8, 0.8, 1.2),
 	},
 	{
@@ -90,7 +90,7 @@ var table = []Row{
 		Name: Systematic, Line: Tendency, Key: "systematic", Word: "bias / spread",
 		Phrase: "the offset or factor in the errors, in standard deviations of the reference's values,",
 		Doc:    "Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth, and what stands out of the other errors four times",
-		High:   largest, Overall: true, Whole: true, Scope: Channels,
+		High:   largest, Overall: true, Whole: true, OfSpread: true, Scope: Channels,
 		Defaults: by(2e-4, 0.05, 0.01, 0.08, 0.03, 0.15), Channels: by(0, 0, 0, 2, 1.5, 0),
 	},
 	{
@@ -114,7 +114,7 @@ var table = []Row{
 	{
 		Name: Close, Line: EveryCase, Key: "close", Word: "close to the reference", Phrase: "the share of cases that are close to the reference", Counts: "close cases",
 		Doc:  "Fraction of cases that are close to the reference, by what the cases prove: not further off than a quarter of the standard deviation, or than six times the error of the middle case",
-		Unit: Share, High: 1, AtLeast: true, Rate: true, Whole: true, Scope: FewValues,
+		Unit: Share, High: 1, AtLeast: true, Rate: true, Whole: true, OfSpread: true, Scope: FewValues,
 		// In finer precisions the SNR says more. Half of the others are usual: activations exceed the range that calibration saw.
 		Defaults: by(0, 0, 0, 0.96, 0.96, 0.93), UsualPart: 0.5,
 	},

@@ -126,17 +126,36 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 			if !pass.Outputs[output].Bound(row) {
 				continue
 			}
+			ceiling := ceilings[name]
 			limit, limited := limits[[2]string{output, name}]
+			if !limited && row.OfSpread && pass.Outputs[output].Quarters != nil { // the quarters are judged in its place
+				row, ceiling = quarterCeiling(ceilings, precision)
+				name = row.Name
+				limit, limited = limits[[2]string{output, name}]
+			}
 			switch {
 			case !limited:
-				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", registry.PlainText(output), name, ceilings[name])
-			case !row.Keeps(float64(limit), float64(ceilings[name])):
-				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", registry.PlainText(output), limit, name, ceilings[name]) +
+				return fmt.Sprintf("output %s has no limit on %s, and %v is the loosest allowed", registry.PlainText(output), name, ceiling)
+			case !row.Keeps(float64(limit), float64(ceiling)):
+				return fmt.Sprintf("output %s has a limit of %v on %s, and %v is the loosest allowed", registry.PlainText(output), limit, name, ceiling) +
 					fewHint(row)
 			}
 		}
 	}
 	return ""
+}
+
+// quarterCeiling returns the loosest limit on the error of a quarter: the one of the environment, or twice the default.
+func quarterCeiling(ceilings map[string]evidence.Figure, precision string) (figure.Row, evidence.Figure) {
+	row, _ := figure.Find(figure.QuarterError)
+	if ceiling, there := ceilings[row.Name]; there {
+		return row, ceiling
+	}
+	limit, known := row.Defaults[precision]
+	if !known { // of a compressed engine
+		limit = row.Defaults["int8"]
+	}
+	return row, evidence.Figure(2 * limit)
 }
 
 // fewHint says why a default limit on a share of cases is low, and how to raise it.

@@ -6,7 +6,8 @@ import (
 )
 
 // The values of an output are of many magnitudes if all are above 0 and nine tenths of them span this factor or more. The spread of such
-// values is that of the few large ones, beside which any error of the small ones is small.
+// values is that of the few large ones, beside which any error of the small ones is small. Values up to 1 can be probabilities, of which
+// the small ones need no relative precision.
 const manyMagnitudes = 10
 
 const (
@@ -100,7 +101,7 @@ func quartersOf(values []valuePair) (q Quarters, ok bool) {
 	}
 	values = slices.Clone(values)
 	slices.SortFunc(values, func(a, b valuePair) int { return compareNaNLast(a.reference, b.reference) })
-	if tail := n / 20; !(values[0].reference > 0 && values[n-1].reference <= math.MaxFloat64) || !(values[n-1-tail].reference >= manyMagnitudes*values[tail].reference) {
+	if tail := n / 20; !(values[0].reference > 0 && values[n-1].reference > 1 && values[n-1].reference <= math.MaxFloat64) || !(values[n-1-tail].reference >= manyMagnitudes*values[tail].reference) {
 		return q, false
 	}
 	for i := range q.All {
