@@ -65,8 +65,10 @@ type Measured struct {
 	Slices         []accuracy.Slice // where the limits ask for them
 	Cases          int              // that ran
 	// Whole is what was measured of this engine over all cases, where Outputs are of some of them.
-	Whole    map[string]tensor.Result
-	Attempts int // how often the engine was judged by these limits and cases, this time included; 0 means 1
+	Whole map[string]tensor.Result
+	// OtherSizes says that these cases have other sizes than all.
+	OtherSizes bool
+	Attempts   int // how often the engine was judged by these limits and cases, this time included; 0 means 1
 }
 
 // Judgement is what limits say of an engine.

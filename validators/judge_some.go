@@ -26,7 +26,7 @@ const mostChance = 10.0
 // so few cases cannot decide is no reason against the engine: their noise may exceed the limit by what
 // chance makes of it, which follows from that of m.Whole, and of systematic errors they say nothing. The cosine of
 // a single case may be that of as much more noise as chance excuses at most: at another size a single case may have
-// a value that calibration has not seen, of which the whole set has only some.
+// a value that calibration has not seen, of which the whole set has only some. So may all errors of cases of other sizes.
 func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	l.Accuracy, l.MinCases = nil, 1
 	limits := l.Precisions[precision].Outputs
@@ -103,7 +103,19 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 		}
 		if few := m.Outputs[name].FullCases; o.SNRdB != nil && few > 0 {
 			chance[name] = chanceDB(m.Whole[name], few, l.Confidence)
+			if m.OtherSizes {
+				chance[name] = mostChance
+			}
 			o.SNRdB = &AtLeast{o.SNRdB.Min - chance[name]}
+		}
+		for _, bound := range []**AtMost{&o.MaxError, &o.CaseError} {
+			switch {
+			case *bound == nil:
+			case o.QuartersAlone && m.Whole[name].Quarters != nil: // which few cases do not have
+				*bound = nil
+			case m.OtherSizes:
+				*bound = &AtMost{(*bound).Max * math.Pow(10, mostChance/20)}
+			}
 		}
 		outputs[name] = o
 	}

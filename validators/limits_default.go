@@ -159,8 +159,14 @@ func (p preset) rate(row figure.Row) defaultRate {
 	if row.UsualPart > 0 {
 		r.usual = row.UsualPart * (1 - r.limit)
 	}
+	if p.kind == KindTokens {
+		r.usual *= tokensUsual
+	}
 	return r
 }
+
+// tokensUsual is how many times as often engines without a fault choose another token than another class: next tokens are often almost tied.
+const tokensUsual = 3
 
 // channels reports whether each index along the last dimension can have a spread of its own: cases may
 // differ in an open one. That of a single dimension is the batch, of which each case has one.

@@ -100,7 +100,7 @@ func LineOf(r evidence.Reason) figure.Line {
 
 // OnePerLine returns one finding for each line, in the order of their first ones: a failure before what is not known, values that
 // are not finite or of another shape before errors, and of errors the one that is furthest beyond its limit. The message names the number
-// of others.
+// of others. A line is left out if the failure of another one names its fault.
 func (f Findings) OnePerLine() (few Findings) {
 	var order []figure.Line
 	byLine := make(map[figure.Line]Findings)
@@ -112,6 +112,9 @@ func (f Findings) OnePerLine() (few Findings) {
 		byLine[line] = append(byLine[line], found)
 	}
 	for _, line := range order {
+		if instead, there := sameFault[line]; there && fails(byLine[instead]) {
+			continue
+		}
 		all := byLine[line]
 		worst := slices.MinFunc(all, compareFindings)
 		if others := len(all) - 1; others > 0 {
@@ -120,6 +123,15 @@ func (f Findings) OnePerLine() (few Findings) {
 		few = append(few, worst)
 	}
 	return few
+}
+
+// sameFault are lines that mostly name the fault of another one: errors of single cases are biased where they are large, and labels are lost
+// where answers are. The line is left to the table of lines if the other one fails.
+var sameFault = map[figure.Line]figure.Line{figure.Tendency: figure.EveryCase, figure.SameAnswers: figure.Labels}
+
+// fails reports whether a finding is a failure.
+func fails(f Findings) bool {
+	return slices.ContainsFunc(f, func(found Finding) bool { return found.Verdict == evidence.VerdictFail })
 }
 
 // compareFindings orders findings of one line, the worst first.

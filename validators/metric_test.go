@@ -241,14 +241,14 @@ func TestMetricsFor(t *testing.T) {
 		"token numbers":    {validators.KindTokens, tensor.Int64, []validators.Dim{batch, {Symbol: "seq"}}, "top1 exact prefix f1_macro f1_binary miou"},
 		"class numbers":    {validators.KindClass, tensor.Int64, []validators.Dim{batch}, "top1 exact f1_macro f1_binary"},
 		"yes and no":       {validators.KindLabel, tensor.Bool, []validators.Dim{batch, {Size: 3}}, "top1 exact f1_macro f1_binary"},
-		"a value":          {validators.KindValue, tensor.Float32, []validators.Dim{batch, {Size: 1}}, "auc r2 mae rmse"},
-		"several values":   {validators.KindValue, tensor.Float32, []validators.Dim{batch, {Size: 3}}, "auc_macro mae rmse"},
-		"counts":           {validators.KindValue, tensor.Int32, []validators.Dim{batch}, "r2 mae rmse"},
-		"boxes":            {validators.KindBoxes, tensor.Float32, []validators.Dim{batch, {Symbol: "n"}, {Size: 4}}, "auc auc_macro r2 mae rmse"},
-		"an embedding":     {validators.KindEmbedding, tensor.Float32, []validators.Dim{batch, {Size: 8}}, "auc_macro mae rmse"},
-		"a mask of labels": {validators.KindMask, tensor.Uint8, []validators.Dim{batch, {Size: 8}}, "top1 exact f1_macro f1_binary miou mae rmse"},
-		"planes":           {validators.KindMask, tensor.Float32, []validators.Dim{batch, {Size: 4}, {Size: 2}, {Size: 2}}, "top1 top2 top3 exact f1_macro f1_binary miou auc_macro mae rmse perplexity"},
-		"a plane":          {validators.KindMask, tensor.Float32, []validators.Dim{batch, {Size: 8}}, "auc_macro mae rmse"},
+		"a value":          {validators.KindValue, tensor.Float32, []validators.Dim{batch, {Size: 1}}, "auc r2 mae mape rmse"},
+		"several values":   {validators.KindValue, tensor.Float32, []validators.Dim{batch, {Size: 3}}, "auc_macro mae mape rmse"},
+		"counts":           {validators.KindValue, tensor.Int32, []validators.Dim{batch}, "r2 mae mape rmse"},
+		"boxes":            {validators.KindBoxes, tensor.Float32, []validators.Dim{batch, {Symbol: "n"}, {Size: 4}}, "auc auc_macro r2 mae mape rmse"},
+		"an embedding":     {validators.KindEmbedding, tensor.Float32, []validators.Dim{batch, {Size: 8}}, "auc_macro mae mape rmse"},
+		"a mask of labels": {validators.KindMask, tensor.Uint8, []validators.Dim{batch, {Size: 8}}, "top1 exact f1_macro f1_binary miou mae mape rmse"},
+		"planes":           {validators.KindMask, tensor.Float32, []validators.Dim{batch, {Size: 4}, {Size: 2}, {Size: 2}}, "top1 top2 top3 exact f1_macro f1_binary miou auc_macro mae mape rmse perplexity"},
+		"a plane":          {validators.KindMask, tensor.Float32, []validators.Dim{batch, {Size: 8}}, "auc_macro mae mape rmse"},
 	} {
 		if got := strings.Join(validators.MetricsFor(validators.TensorInfo{Name: "y", Kind: c.kind, DType: c.dtype, Shape: c.shape}), " "); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

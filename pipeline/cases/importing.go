@@ -37,6 +37,7 @@ type LabelFacts struct {
 	Real   bool  // they are not all whole, so that they are no classes
 	Each   int64 // numbers for each case
 	Binary bool  // they are 0 and 1, and both
+	Skewed bool  // they are above 0, and nine tenths of them span a factor of ten
 }
 
 // factsOf describes labels, which have cases in front.
@@ -47,6 +48,7 @@ func factsOf(labels tensor.Tensor) LabelFacts {
 		Real:   labels.DType.Class() == tensor.ClassFloat,
 		Each:   int64(len(values)) / max(labels.Shape[0], 1),
 		Binary: none && slices.Contains(values, 0) && slices.Contains(values, 1),
+		Skewed: tensor.ManyMagnitudes(values),
 	}
 }
 

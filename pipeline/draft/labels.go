@@ -83,6 +83,8 @@ func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels
 			values++ // another output has the numbers of the labels
 		case labels.Binary && each == 1 && values == 0:
 			return accuracy.AUC, ""
+		case labels.Skewed: // the squares of errors are those of the largest values
+			return accuracy.MAPE, outputIfNotFirst(k, values)
 		default:
 			return accuracy.RMSE, outputIfNotFirst(k, values)
 		}

@@ -131,11 +131,11 @@ type Absolute struct {
 
 // Accuracy bounds what an engine may lose against the reference.
 type Accuracy struct {
-	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,prefix,f1_macro,f1_binary,miou,auc,auc_macro,r2,mae,rmse,map50,map,perplexity,program"`
+	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,prefix,f1_macro,f1_binary,miou,auc,auc_macro,r2,mae,mape,rmse,map50,map,perplexity,program"`
 	Output     string    `yaml:"output" doc:"What is compared with the labels; the first output that fits the metric where nothing is said"`
 	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, or where less is better how much larger the engine's is, as a share of the reference's; by what the cases prove"`
 	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
-	Max        *float64  `yaml:"max" doc:"Of the engine at most, for mae, rmse and perplexity, by what the cases prove"`
+	Max        *float64  `yaml:"max" doc:"Of the engine at most, for mae, mape, rmse and perplexity, by what the cases prove"`
 	Relative   *AtLeast  `yaml:"relative" doc:"The engine's as a share of the reference's, or the reverse where less is better; by what the cases prove"`
 	Slices     *Slices   `yaml:"slices" doc:"Accuracy on parts of the cases, each by itself"`
 	Regression *AtMost   `yaml:"regression" doc:"As drop, from the engine now in the destination in place of the reference, on the same cases"`
@@ -174,7 +174,7 @@ type Detections struct {
 type Slices struct {
 	By   string    `yaml:"by,required" doc:"Tensor of the cases that has the number of a slice for each case; at most 64 slices"`
 	Min  *Fraction `yaml:"min" doc:"Of the engine at least, on each slice"`
-	Max  *float64  `yaml:"max" doc:"Of the engine at most, on each slice, for mae, rmse and perplexity"`
+	Max  *float64  `yaml:"max" doc:"Of the engine at most, on each slice, for mae, mape, rmse and perplexity"`
 	Drop *AtMost   `yaml:"drop" doc:"As drop of accuracy, on each slice"`
 }
 

@@ -125,7 +125,7 @@ func (p consistencyChecks) judge(c run.Candidate, whole map[string]tensor.Result
 		if validators.TrialOf(kind).Finite {
 			return validators.JudgeFinite(outputs).Verdict()
 		}
-		judged := p.v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases})
+		judged := p.v.Limits.JudgeSome(c.Engine.Precision, validators.Measured{Outputs: outputs, Whole: whole, Cases: cases, OtherSizes: kind == evidence.TrialDimension})
 		again := p.v.Limits.JudgeAgain(kind, c.Engine.Precision, outputs, whole)
 		if judged.Verdict == evidence.VerdictUndecided && len(again) == 0 {
 			return judged.Verdict, judged.Reasons

@@ -20,7 +20,7 @@ func TestCoverageOfMetrics(t *testing.T) {
 		runs = 2000
 	}
 	for name, want := range map[string]float64{"f1_macro": 0.93, "f1_binary": 0.93, "auc": 0.93, "auc_macro": 0.93,
-		"miou": 0.93, "prefix": 0.92, "r2": 0.92, "mae": 0.94, "rmse": 0.93, "perplexity": 0.92, "map50": 0.87, "map": 0.84} {
+		"miou": 0.93, "prefix": 0.92, "r2": 0.92, "mae": 0.94, "mape": 0.9, "rmse": 0.93, "perplexity": 0.92, "map50": 0.87, "map": 0.84} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := metric(t, name)

@@ -37,6 +37,7 @@ const (
 const (
 	Top1  = "top1"
 	MAE   = "mae"
+	MAPE  = "mape" // mean relative error
 	RMSE  = "rmse"
 	Exact = "exact"
 	AUC   = "auc"
@@ -86,10 +87,15 @@ var metrics = []Metric{
 	{Name: AUC, Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
 	{Name: AUCMacro, Needs: NeedsMarks, side: func(options) side { return &rankings{} }},
 	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
-	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs, column: "error"} }},
+	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side {
+		return &errorsOf{each: func(got, want float64) float64 { return math.Abs(got - want) }, column: "error"}
+	}},
+	{Name: MAPE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side {
+		return &errorsOf{each: func(got, want float64) float64 { return math.Abs(got-want) / math.Abs(want) }, column: "relativeError", relative: true}
+	}},
 	{Name: RMSE, Needs: NeedsValues, Loss: true, Smooth: true, outer: root,
 		side: func(options) side {
-			return &errorsOf{each: func(d float64) float64 { return d * d }, column: "squaredError"}
+			return &errorsOf{each: func(got, want float64) float64 { return (got - want) * (got - want) }, column: "squaredError"}
 		}},
 	{Name: "map50", Needs: NeedsBoxes, side: func(options) side { return &detection{overlaps: 1} }},
 	{Name: "map", Needs: NeedsBoxes, side: func(options) side { return &detection{overlaps: len(overlaps)} }},

@@ -241,6 +241,8 @@ func naive(m accuracy.Metric, s set) float64 {
 		return right / pairs
 	case "mae":
 		return sum(func(_ int, row []float64, label float64) float64 { return math.Abs(row[0] - label) }) / n
+	case "mape":
+		return sum(func(_ int, row []float64, label float64) float64 { return math.Abs(row[0]-label) / math.Abs(label) }) / n
 	case "rmse":
 		return math.Sqrt(sum(func(_ int, row []float64, label float64) float64 { return (row[0] - label) * (row[0] - label) }) / n)
 	case "r2":
@@ -546,6 +548,7 @@ func TestMetricsRefuse(t *testing.T) {
 		"no label of a case":      {"perplexity", scores, of(t, []int64{0, -1}, 2)},
 		"classes in two places":   {"miou", of(t, make([]float32, 54), 2, 3, 3, 3), of(t, make([]int64, 18), 2, 3, 3)},
 		"labels that are floats":  {"f1_macro", scores, of(t, []float32{0, 1}, 2)},
+		"a label of 0":            {"mape", of(t, []float32{1, 2}, 2), of(t, []float32{0, 1}, 2)},
 		"a label too few":         {"rmse", scores, of(t, []float32{0, 1}, 2)},
 		"other cases":             {"mae", scores, of(t, make([]float32, 9), 3, 3)},
 		"three scores":            {"auc", scores, of(t, []int64{0, 1}, 2)},

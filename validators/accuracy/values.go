@@ -6,18 +6,23 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// errorsOf has one number for each case: the mean of what a function makes of each error.
+// errorsOf has one number for each case: the mean of a function of each value and its label.
 type errorsOf struct {
-	each   func(difference float64) float64
+	each   func(got, want float64) float64
 	column string
 	cases  []float64
+	// relative refuses labels of 0.
+	relative bool
 }
 
 func (e *errorsOf) add(output, labels tensor.Tensor) error {
 	return eachCase(output, labels, func(got, want []float64) error {
 		sum := 0.0
 		for i, v := range got {
-			sum += float64(e.each(v - want[i]))
+			if e.relative && want[i] == 0 {
+				return mismatchf("a label is 0, and has no relative error: use mae or rmse")
+			}
+			sum += float64(e.each(v, want[i]))
 		}
 		e.cases = append(e.cases, sum/float64(len(got)))
 		return nil

@@ -93,6 +93,16 @@ func (m *pairsBySize) quarters() (worst *Quarters) {
 	return worst
 }
 
+// ManyMagnitudes reports whether values are all above 0, some are above 1, and nine tenths of them span a factor of ten.
+func ManyMagnitudes(values []float64) bool {
+	pairs := make([]valuePair, len(values))
+	for i, v := range values {
+		pairs[i] = valuePair{v, v}
+	}
+	_, ok := quartersOf(pairs)
+	return ok
+}
+
 // quartersOf divides values; false if there are too few, or they are not of many magnitudes.
 func quartersOf(values []valuePair) (q Quarters, ok bool) {
 	n := len(values)
