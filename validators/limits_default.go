@@ -96,8 +96,6 @@ func (p preset) has(row figure.Row) bool {
 		return !answers && (p.output.Ranks() || p.classifies())
 	case figure.Values:
 		return !answers && p.kind == KindValue
-	case figure.Embeddings:
-		return !answers && p.kind == KindEmbedding
 	case figure.FewValues:
 		return !answers && p.output.Few() && !p.kind.Ranks() // the noise of a probability is of no one size
 	}

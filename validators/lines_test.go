@@ -72,10 +72,12 @@ func TestOnePerLine(t *testing.T) {
 		"failures first": {append(validators.Undecided(evidence.Reason{Code: validators.ReasonNotEnough, Output: "y", Figure: figure.Top1, Message: "few"}),
 			validators.Failed(limit(figure.Equal, 0.5, 0.9, "wrong"))...), []string{"wrong; and 1 more like it"}},
 		"labels by a metric that is a figure, too": {append(validators.Failed(evidence.Reason{Code: validators.ReasonLimit, Output: "y", Figure: figure.Top1, Message: "answers"}),
-			validators.Failed(evidence.Reason{Code: validators.ReasonAccuracy, Figure: "top1", Message: "labels"})...), []string{"answers", "labels"}},
+			validators.Failed(evidence.Reason{Code: validators.ReasonAccuracy, Figure: "top1", Message: "labels"})...), []string{"labels"}},
 		"lines in their order": {validators.Failed(limit(figure.Top1, 0.5, 0.9, "answers"), limit(figure.SNR, 11, 12, "noise"),
 			evidence.Reason{Code: validators.ReasonAccuracy, Figure: "f1_macro", Message: "labels"}, evidence.Reason{Code: "provider", Message: "cpu"}),
-			[]string{"answers", "noise", "labels", "cpu"}},
+			[]string{"noise", "labels", "cpu"}},
+		"bias beside errors": {validators.Failed(limit(figure.Systematic, 0.5, 0.03, "bias"), limit(figure.CaseError, 8, 0.8, "case")), []string{"case"}},
+		"bias alone":         {validators.Failed(limit(figure.Systematic, 0.5, 0.03, "bias")), []string{"bias"}},
 	} {
 		_, reasons := c.found.OnePerLine().Verdict()
 		var got []string

@@ -85,7 +85,7 @@ func (s *Suggestion) looser(o OutputLimits, c evidence.Check) OutputLimits {
 	atMost := func(factor float64) float64 { return math.Min(now, up(math.Max(factor*value, tenth))) }
 	row, _ := figure.Find(c.Figure)
 	switch {
-	case row.Defaults == nil:
+	case row.Subject != figure.Output || row.Name == figure.MaxAbs:
 		return o
 	case row.Rate:
 		value = s.rateOf(c)

@@ -34,15 +34,14 @@ type Scope int
 
 // The scopes.
 const (
-	None       Scope = iota // no output has one; a ceiling holds for all outputs of numbers
-	Numbers                 // outputs of numbers
-	Channels                // outputs of numbers with an axis that can be channels: all but masks without classes
-	Ranks                   // outputs of numbers; the largest value in a row, or at a place of a mask, is the answer
-	Embeddings              // vectors; their direction counts
-	FewValues               // outputs of numbers, not of Ranks, with under 4 values in a case
-	Values                  // outputs of quantities
-	Detected                // outputs of detections, which have no other default limit
-	Classes                 // outputs of answers: classes, labels, booleans
+	None      Scope = iota // no output has one; a ceiling holds for all outputs of numbers
+	Numbers                // outputs of numbers
+	Channels               // outputs of numbers with an axis that can be channels: all but masks without classes
+	Ranks                  // outputs of numbers; the largest value in a row, or at a place of a mask, is the answer
+	FewValues              // outputs of numbers, not of Ranks, with under 4 values in a case
+	Values                 // outputs of quantities
+	Detected               // outputs of detections, which have no other default limit
+	Classes                // outputs of answers: classes, labels, booleans
 )
 
 // Line is a part of a report that people read as one thing. A report has one line for each, with its worst check.

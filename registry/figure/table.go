@@ -51,8 +51,7 @@ var table = []Row{
 	{
 		Name: Cosine, Line: EveryCase, Key: "cosine", Word: "cosine of the worst case", Phrase: "the cosine of the worst case",
 		Doc:  "Cosine similarity of the worst case",
-		Unit: Fine, Low: -1, High: 1, AtLeast: true, Scope: Embeddings,
-		Defaults: by(0.9999, 0.995, 0.999, 0.98, 0.98, 0.95),
+		Unit: Fine, Low: -1, High: 1, AtLeast: true,
 	},
 	{
 		Name: SNR, Line: EveryCase, Key: "snr", Word: "signal to noise", Phrase: "the signal to noise ratio in dB",
