@@ -132,42 +132,144 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	p := validators.TrialOf(t.kind).Check(t.what)
 	p.Verdict, p.Message = evidence.VerdictPass, t.note
 	defer func() { f.checks = append(f.checks, p) }()
+	var broken error
+	for _, s := range t.shards {
+		broken = cmp.Or(broken, done.failed[s.Name])
+	}
+	if broken != nil || t.needsReference() {
+		known, err := f.refer(ctx, t, &p)
+		if err != nil || !known {
+			return err
+		}
+	}
+	if broken != nil {
+		f.broke(&p, t.note, validators.TrialOf(t.kind).Code, "the engine fails, and the reference model does not", broken)
+		return nil
+	}
+	p.Cases = distinct(t)
+	switch {
+	case t.batch > largeBatch:
+		return f.largeBatch(ctx, t, &p, done)
+	case validators.TrialOf(t.kind).Finite:
+		return f.beyond(ctx, t, &p, done)
+	}
+	return f.compared(ctx, t, &p, done)
+}
+
+// refer has the reference model run on the inputs of a trial. If it fails on them, the check is undecided, and known is false.
+func (f *findings) refer(ctx context.Context, t trial, p *evidence.Check) (known bool, err error) {
+	if err := f.set.refer(ctx, t); err != nil {
+		return false, err
+	}
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
 			why := "the reference model fails: "
 			if outOfTime(err) {
 				why, f.late = "the reference model did not run: ", true
 			}
-			p.Verdict, p.Message = evidence.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error())
-			return nil
-		}
-		if err := done.failed[s.Name]; err != nil {
-			f.broke(&p, t.note, validators.TrialOf(t.kind).Code, "the engine fails, and the reference model does not", err)
-			return nil
+			p.Verdict, p.Message, p.Cases = evidence.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error()), 0
+			return false, nil
 		}
 	}
-	var pairs []pair
+	return true, nil
+}
+
+// distinct is how many cases a trial has.
+func distinct(t trial) (n int) {
+	for _, s := range t.shards {
+		rows := slices.Clone(s.cases)
+		slices.SortFunc(rows, func(a, b slot) int { return cmp.Compare(a.row, b.row) })
+		n += len(slices.Compact(rows))
+	}
+	return n
+}
+
+// compared compares the outputs of a trial and records the verdict.
+func (f *findings) compared(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
+	pairs, err := f.pairs(t, done)
+	if errors.Is(err, tensor.ErrMismatch) {
+		p.Verdict, p.Cases = evidence.VerdictFail, 0
+		f.fail(validators.TrialOf(t.kind).Code, t.what+": "+err.Error(), nil)
+		p.Message = sentence(t.note, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.judge(ctx, t, p, pairs, done)
+}
+
+// pairs are those of all places of a trial.
+func (f *findings) pairs(t trial, done outcome) (all []pair, err error) {
 	for _, s := range t.shards {
 		for at := range s.cases {
 			made, err := f.pair(t, s, at, done)
-			if errors.Is(err, tensor.ErrMismatch) {
-				p.Verdict = evidence.VerdictFail
-				f.fail(validators.TrialOf(t.kind).Code, t.what+": "+err.Error(), nil)
-				p.Message = sentence(t.note, err.Error())
-				return nil
+			if err != nil {
+				return nil, err
 			}
+			all = append(all, made)
+		}
+	}
+	return all, nil
+}
+
+// largeBatch compares a batch of many cases with its cases alone. If it differs by more than a small one may, it is compared with what the
+// reference model computes for the batch: an engine that takes the range of its numbers from a batch may be further off in a large one.
+func (f *findings) largeBatch(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
+	pairs, err := f.pairs(t, done)
+	if err != nil && !errors.Is(err, tensor.ErrMismatch) {
+		return err
+	}
+	if err == nil {
+		alone := validators.TrialOf(evidence.TrialBatch).Check(t.what)
+		verdict, _, err := f.compare(ctx, &alone, pairs)
+		if err != nil {
+			return err
+		}
+		if verdict == evidence.VerdictPass {
+			p.Baseline, p.Value, p.Output = alone.Baseline, alone.Value, alone.Output
+			return nil
+		}
+	}
+	known, err := f.refer(ctx, t, p)
+	if err != nil || !known {
+		return err
+	}
+	s := t.shards[0]
+	s.cases = s.cases[:len(s.cases)/t.batch] // one place for each batch
+	t.shards, t.batch = []shard{s}, 0
+	return f.compared(ctx, t, p, done)
+}
+
+// beyond compares with the reference model only if the engine gives a value that is not finite.
+func (f *findings) beyond(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
+	for _, s := range t.shards {
+		for at := range s.cases {
+			got, err := f.set.outputs(done.dir[s.Name], s.Name, at)
 			if err != nil {
 				return err
 			}
-			pairs = append(pairs, made)
+			if !finite(got) {
+				known, err := f.refer(ctx, t, p)
+				if err != nil || !known {
+					return err
+				}
+				return f.compared(ctx, t, p, done)
+			}
 		}
 	}
-	for _, s := range t.shards {
-		distinct := slices.Clone(s.cases)
-		slices.SortFunc(distinct, func(a, b slot) int { return cmp.Compare(a.row, b.row) })
-		p.Cases += len(slices.Compact(distinct))
+	return nil
+}
+
+// finite reports whether outputs have neither NaN nor infinities.
+func finite(outputs map[string]tensor.Tensor) bool {
+	for _, output := range outputs {
+		if output.DType.Class() == tensor.ClassFloat &&
+			slices.ContainsFunc(output.Float64s(), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+			return false
+		}
 	}
-	return f.judge(ctx, t, &p, pairs, done)
+	return true
 }
 
 // judge records the verdict on what a trial gave.
@@ -203,8 +305,14 @@ func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (b
 	if t.batch == 0 {
 		return false, nil
 	}
+	if err := f.set.refer(ctx, t); err != nil {
+		return false, err
+	}
 	var engine, reference []pair
 	for _, s := range t.shards {
+		if f.set.reference.failed[s.Name] != nil {
+			return false, nil
+		}
 		for at := range s.cases {
 			made, err := f.inBatch(t, s, at, done, f.engine.Outputs)
 			if err != nil {

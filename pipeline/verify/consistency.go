@@ -163,7 +163,7 @@ func (p consistencyChecks) loader(c run.Candidate, left *extra, held *[]string) 
 		var outputs []string
 		once := run.Job.Run.Engines[0]
 		run.Job.Run.Engines = nil
-		for i := range loadsOf(left.load, p.outputs.median(), cmp.Or(p.v.Env.MostLoads, mostLoads)) {
+		for i := range loadsOf(left.load, time.Duration(p.set.LoadCases())*p.outputs.median(), cmp.Or(p.v.Env.MostLoads, mostLoads)) {
 			once.ID = fmt.Sprintf("%s-load-%d", c.ID, i+1)
 			run.Job.Run.Engines = append(run.Job.Run.Engines, once)
 			outputs = append(outputs, filepath.Join(dir, "outputs", once.ID))
@@ -175,9 +175,9 @@ func (p consistencyChecks) loader(c run.Candidate, left *extra, held *[]string) 
 	}
 }
 
-// loadsOf is how often an engine is loaded that takes so long to load, and so long for a case: at most so often.
-func loadsOf(load, one time.Duration, most int) int {
-	each := load + consistency.LoadCases*one
+// loadsOf is how often an engine is loaded that takes so long to load, and so long for its cases: at most so often.
+func loadsOf(load, cases time.Duration, most int) int {
+	each := load + cases
 	if each <= 0 {
 		return most
 	}
