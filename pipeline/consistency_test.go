@@ -387,3 +387,51 @@ func TestVerifyLoadsAgain(t *testing.T) {
 		})
 	}
 }
+
+// A fault in one of 300 requests passes the usual repeated runs, and is found by as many as the limits ask for.
+func TestRareFault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits string
+		extra  time.Duration // for runs beyond the cases; 0: as usual
+		want   string        // in the error; empty: a pass
+		missed int           // the difference that the runs miss half of the time: one in so many requests
+	}{
+		"the usual runs":    {"", 0, "", 0},
+		"one of 500":        {"limits: {consistency: {rare: 500}}\n", 0, "has NaN in one of the runs", 500},
+		"one of 2, no more": {"limits: {consistency: {rare: 2}}\n", 0, "", 2},
+		"without the time": {"limits: {consistency: {rare: 500}}\n", -time.Hour,
+			"the limits ask for repeated runs that miss a difference in 1 of 500 requests at most half of the time, and none ran", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.p.ExtraTime = c.extra
+			requests := 0
+			w.run = func(job toolchain.Job, outDir string) error {
+				change(t, job, outDir, ".safetensors", func(y []float32) {
+					for i := range y {
+						if requests++; requests%300 == 0 {
+							y[i] = float32(math.NaN())
+						}
+					}
+				})
+				return nil
+			}
+			built := w.built(t, onlyFP32+c.limits, build.Options{})
+			verified, err := verify.Verify(t.Context(), w.p, built.Ref)
+			if (err == nil) != (c.want == "") || err != nil && (registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.want)) {
+				t.Fatalf("error %v after %d requests, want CodeLimit with %q", err, requests, c.want)
+			}
+			if missed := verified.Engines[0].Parity.Checks.MissedOneIn(); missed < c.missed {
+				t.Errorf("the runs would miss one of %d, want one of %d or more", missed, c.missed)
+			}
+			asks := slices.ContainsFunc(w.steps, func(s progress.Step) bool {
+				return strings.HasPrefix(s.Note, "the limits ask for 346 repeated runs of each engine, about ")
+			})
+			if asks != strings.Contains(c.limits, "500") {
+				t.Errorf("steps %+v, want one with the number of runs that the limits ask for", w.steps)
+			}
+		})
+	}
+}

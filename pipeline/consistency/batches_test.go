@@ -151,6 +151,44 @@ func TestWrongLoadOfASlowModel(t *testing.T) {
 	}
 }
 
+// Repeated runs that are asked for are in addition to the budget. With few cases, each takes more turns.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		repeats, wrong int // how many runs are asked for, and which run gives something else
+		fails          bool
+	}{
+		"as the budget allows":     {0, 100, false},
+		"many":                     {346, 345, true},
+		"many, all are right":      {346, 1000, false},
+		"many, the first is wrong": {346, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			repeatsAlone(w)
+			w.o.Repeats, w.o.Budget = c.repeats, 40*time.Millisecond
+			set, engine := w.ready(t, honest)
+			processes := 0
+			engine.Run = but(func(run int, y []float32, _, _ int) error {
+				if run == c.wrong {
+					y[0]++
+				}
+				return nil
+			}).runner(t, &processes)
+			found, err := set.Engine(t.Context(), engine, t.TempDir())
+			again, _ := found.Checks.Of(evidence.TrialRepeat)
+			process, _ := found.Checks.Of(evidence.TrialProcess)
+			if err != nil || process.Cases > 13 || (len(found.Failed) > 0) != c.fails {
+				t.Errorf("checks %+v, reasons %v, error %v; want a failure: %t", found.Checks, found.Failed, err, c.fails)
+			}
+			if runs := set.Repeated(); runs < c.repeats || runs != again.Cases+process.Cases {
+				t.Errorf("%d runs, want %d or more", runs, c.repeats)
+			}
+		})
+	}
+}
+
 // Values beyond the cases are compared with the reference model's only if one is not finite.
 func TestReferenceBeyond(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,9 @@ type Options struct {
 	// the time of one case, predicts it. What does not fit is left out and named. Loading is the
 	// Runner's to bound, by the engine's own time: one that loads slowly takes no check from others.
 	Budget, Run time.Duration
-	MaxBytes    int64 // of the inputs and outputs of one check; 0 means 256 MiB
+	// Repeats is how many repeated runs are wanted beyond those that the budget allows, in addition to its time; 0 asks for none.
+	Repeats  int
+	MaxBytes int64 // of the inputs and outputs of one check; 0 means 256 MiB
 	// Draw returns a random number from 0 to n-1. It picks cases and batch sizes, so that a builder cannot predict them.
 	// If it is nil, no random size is run, and the cases are evenly spaced.
 	Draw func(n int) int
@@ -100,7 +102,8 @@ type Found struct {
 // Set is the checks for the engines of one verification.
 type Set struct {
 	Options
-	repeat    []shard // the same cases, then once more in another order
+	repeat    []shard // the same cases, in turns: again and again in one process, the first time in another order
+	turns     int     // how often
 	loads     []shard // some of these cases, for an engine that is loaded again
 	trials    []trial
 	leftOut   evidence.Checks

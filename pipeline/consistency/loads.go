@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -112,7 +113,7 @@ func (f *findings) load(ctx context.Context, p *evidence.Check, where, folder st
 		where string
 		pairs []pair
 	}{{where, alone}, {where + ", " + batch.what, together}} {
-		found, reasons, err := f.jitter(ctx, evidence.TrialLoad, "run again "+c.where, c.pairs)
+		found, reasons, err := f.jitter(ctx, evidence.TrialLoad, "run again "+c.where, eachOf(c.pairs))
 		if err != nil {
 			return nil, err
 		}
@@ -128,6 +129,17 @@ func (f *findings) load(ctx context.Context, p *evidence.Check, where, folder st
 		}
 	}
 	return nil, nil
+}
+
+// eachOf yields pairs that are at hand.
+func eachOf(pairs []pair) iter.Seq2[pair, error] {
+	return func(yield func(pair, error) bool) {
+		for _, made := range pairs {
+			if !yield(made, nil) {
+				return
+			}
+		}
+	}
 }
 
 // aloneAgain pairs the cases that a load ran with the run that the verdict is about.

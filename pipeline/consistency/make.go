@@ -19,12 +19,15 @@ func New(o Options) (*Set, error) {
 	s := &Set{Options: o}
 	left := o.Budget
 	n := max(affordable(left/3, 2*o.Run, repeatCases), affordable(left, 2*o.Run, 1))
+	left -= 2 * o.Run * time.Duration(n)
+	if wanted := (o.Repeats + 1) / 2; wanted > n {
+		n = wanted // it is asked for, whatever it takes
+	}
 	if n == 0 {
-		s.leave(evidence.TrialRepeat, "", 2*o.Run, left)
+		s.leave(evidence.TrialRepeat, "", 2*o.Run, o.Budget)
 	} else if err := s.makeRepeat(n); err != nil {
 		return nil, err
 	}
-	left -= 2 * o.Run * time.Duration(n)
 	others := left / 2
 	if s.onlyBatch() {
 		others = min(others, otherCases*o.Run)
@@ -69,7 +72,8 @@ func (s *Set) leaveOut(kind evidence.Trial, why string) {
 }
 
 // makeRepeat writes the same cases twice, the first time in reverse, and others for loads, which are drawn apart. They have the
-// form that they have in the cases, so that outputs are comparable with those of the cases.
+// form that they have in the cases, so that outputs are comparable with those of the cases. If there are too few cases for the runs that
+// are wanted, all take more turns.
 func (s *Set) makeRepeat(n int) error {
 	picked := s.fitting(s.pick(n))
 	for turn, name := range []string{"again", "once"} {
@@ -82,6 +86,13 @@ func (s *Set) makeRepeat(n int) error {
 				return err
 			}
 			s.repeat = append(s.repeat, made)
+		}
+	}
+	once := s.repeat[len(s.repeat)/2:]
+	for s.turns = 2; s.turns*len(picked) < s.Repeats; s.turns++ {
+		for _, same := range once { // the same file by another name
+			same.Name = fmt.Sprintf("check-1-turn-%06d-%05d.safetensors", s.turns, same.cases[0].shard)
+			s.repeat = append(s.repeat, same)
 		}
 	}
 	for _, group := range byShard(s.fitting(s.pick(min(n, s.loaded())))) {
@@ -110,6 +121,14 @@ func (s *Set) fitting(picked []slot) []slot {
 // loaded is how many cases are run alone with each load of an engine, and as many in batches of two.
 func (s *Set) loaded() int {
 	return max(affordable(loadsTime, 2*loadsWanted*s.Run, otherCases), leastLoaded)
+}
+
+// Repeated is how many runs of cases the set repeats.
+func (s *Set) Repeated() (runs int) {
+	for _, repeated := range s.repeat {
+		runs += len(repeated.cases)
+	}
+	return runs
 }
 
 // LoadCases is how many cases a [Loader] runs with each load, those in batches counted one by one.
