@@ -57,7 +57,7 @@ func (s *Sensitivity) hint() string {
 	does := "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
 	switch {
 	case s.Quantize != "" && !s.Unsuited && len(s.Exclude) > shownNodes:
-		return fmt.Sprintf("variant %s keeps its limits with %d of its nodes in full precision, of which these cost most: %s, and %d others; "+
+		return fmt.Sprintf("variant %s keeps its limits with %d nodes in full precision: %s, which cost most, and %d others; "+
 			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16",
 			s.Variant, len(s.Exclude), strings.Join(s.Exclude[:shownNodes], ", "), len(s.Exclude)-shownNodes)
 	case s.Quantize != "" && !s.Unsuited:

@@ -108,7 +108,7 @@ func TestHintOfManyNodes(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}
 	for n, want := range map[int]string{
 		5: "variant int8 keeps its limits with these nodes in full precision: write quantize: {exclude: [a, b, c, d, e]}",
-		7: "variant int8 keeps its limits with 7 of its nodes in full precision, of which these cost most: a, b, c, d, e, and 2 others; " +
+		7: "variant int8 keeps its limits with 7 nodes in full precision: a, b, c, d, e, which cost most, and 2 others; " +
 			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16",
 	} {
 		s := Sensitivity{Variant: "int8", Exclude: names[:n], Quantize: "{exclude: [" + strings.Join(names[:n], ", ") + "]}"}
