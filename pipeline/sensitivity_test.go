@@ -19,7 +19,7 @@ import (
 func nodes(of int) string {
 	return fmt.Sprintf(`{"sensitivity": {"snr_db": 1, "of": %d, "nodes": [
 		{"node": "a", "operator": "MatMul", "snr_db": 5}, {"node": "b", "operator": "MatMul", "snr_db": 119.9},
-		{"node": "c", "operator": "Add", "snr_db": 120}]}}`, of)
+		{"node": "c", "operator": "MatMul", "snr_db": 120}]}}`, of)
 }
 
 // An int8 engine that fails gets the shortest list of nodes to leave in full precision, found by building it
@@ -35,7 +35,7 @@ func TestSensitivity(t *testing.T) {
 	}{
 		"one node":               {[]string{"a"}, 3, []string{"a"}, false, "write quantize: {method: dynamic, exclude: [a]}"},
 		"two nodes":              {[]string{"a", "b"}, 3, []string{"a", "b"}, false, "write quantize: {method: dynamic, exclude: [a, b]}"},
-		"most of the nodes":      {[]string{"a", "b"}, 2, nil, false, "this model does not take int8: more than two thirds of its graph nodes"},
+		"most of the nodes":      {[]string{"a", "b"}, 2, nil, false, "int8 does not fit this model: all its layers with weights, or more than two thirds of its graph nodes"},
 		"a node that costs none": {[]string{"c"}, 3, nil, false, "leaving out single nodes does not suffice"},
 		"not all were tried":     {[]string{"c"}, 4, nil, true, "the time did not suffice"},
 		"nothing to quantize":    {nil, 3, nil, false, "leaving out single nodes does not suffice"},
@@ -67,7 +67,7 @@ func TestSensitivity(t *testing.T) {
 			if found == nil {
 				t.Fatal("no sensitivity, want one")
 			}
-			if unsuited := strings.Contains(c.hint, "does not take int8"); found.Unsuited != unsuited {
+			if unsuited := strings.Contains(c.hint, "does not fit"); found.Unsuited != unsuited {
 				t.Errorf("unsuited %t, want %t", found.Unsuited, unsuited)
 			}
 			if !slices.Equal(found.Exclude, c.exclude) || found.Unfinished != c.unfinished || len(found.Nodes) != 3 || found.Of != c.of {

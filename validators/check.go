@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -215,10 +216,32 @@ func enough(misses float64, cases int, limit, confidence float64) string {
 	rate := misses / float64(max(cases, 1))
 	for n := float64(max(cases, 8)); rate < limit && n < 1e7; n *= 1.02 {
 		if whole := int(math.Ceil(n)); stats.UpperRate(math.Min(rate*n, n), whole, confidence) <= limit {
-			return fmt.Sprintf("about %d such cases would", whole)
+			return enoughText(whole, cases)
 		}
 	}
-	return "no number of such cases would: ask for less, or improve the engine"
+	return noneEnough
+}
+
+// mostPractical is above how many cases nobody is asked for them.
+const mostPractical = 30_000
+
+const noneEnough = "no number of cases like these would prove it: ask for less, or improve the engine"
+
+// enoughText says that so many cases like those at hand would prove a limit, and what to do if nobody has so many.
+func enoughText(needed, cases int) string {
+	digit := math.Pow(10, max(math.Floor(math.Log10(float64(needed)))-1, 0))
+	about := int(math.Round(float64(needed)/digit) * digit)
+	if about <= cases {
+		about = int(math.Ceil(float64(needed)/digit) * digit)
+	}
+	text := strconv.Itoa(about)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	if needed > mostPractical {
+		return fmt.Sprintf("it would take about %s cases like these, which is not practical: ask for less, or improve the engine", text)
+	}
+	return fmt.Sprintf("about %s cases like these would prove it", text)
 }
 
 // share writes a share in percent.
@@ -259,8 +282,8 @@ func enoughForDrop(lost, won, cases int, limit, confidence float64) string {
 	scale := func(count int, n float64) int { return int(math.Round(float64(count) * n / float64(cases))) }
 	for n := float64(max(cases, 8)); float64(lost-won) < limit*float64(cases) && n < 1e7; n *= 1.02 {
 		if _, high := stats.PairedDrop(scale(lost, n), scale(won, n), int(n), confidence); high <= limit {
-			return fmt.Sprintf("about %d such cases would prove it", int(n))
+			return enoughText(int(n), cases)
 		}
 	}
-	return "no number of such cases would prove it"
+	return noneEnough
 }

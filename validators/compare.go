@@ -154,6 +154,9 @@ func (l *loosening) consistency(now, was *ConsistencyLimits) {
 	if was.Required && !now.Required {
 		l.add("consistency", "not required, was")
 	}
+	if now.Rare < was.Rare {
+		l.add("consistency", "rare %d, was %d", now.Rare, was.Rare)
+	}
 }
 
 func (l *loosening) accuracy(next, current Documents) {

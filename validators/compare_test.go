@@ -29,7 +29,7 @@ func promised() validators.Documents {
 					Cosine: least(0.99), Top1: least(0.98), SNRdB: least(12), Equal: least(0.9), MaxAbs: atMost(1),
 					MaxError: atMost(2.5), CaseError: atMost(0.8), Systematic: atMost(0.08), PerChannel: ptr(true), Where: "mask"}}},
 			},
-			Consistency: &validators.ConsistencyLimits{Jitter: validators.JitterNone, Required: true},
+			Consistency: &validators.ConsistencyLimits{Jitter: validators.JitterNone, Required: true, Rare: 500},
 			Accuracy: &validators.AccuracyLimit{Metric: "top1", Output: "y", Min: least(0.9), Max: atMost(5), Drop: atMost(0.01), Regression: atMost(0.02),
 				Relative: least(0.99), Slices: &validators.SliceLimit{By: "region", Min: least(0.8), Max: atMost(6), Drop: atMost(0.05)}},
 			Latency: validators.LatencyLimits{P50: &validators.TimeAtMost{MaxNs: time.Millisecond}, P99: &validators.TimeAtMost{MaxNs: 5 * time.Millisecond}, Regression: atMost(0.1)},
@@ -66,20 +66,25 @@ func TestCompareLimits(t *testing.T) {
 		"min_cases: 99, was 100":                func(d *validators.Documents) { d.Limits.MinCases = 99 },
 		"confidence: 0.9, was 0.95":             func(d *validators.Documents) { d.Limits.Confidence = 0.9 },
 		"consistency: jitter \"limits\", was \"none\"": func(d *validators.Documents) {
-			d.Limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterLimits, Required: true}
+			d.Limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterLimits, Required: true, Rare: 500}
 		},
-		"consistency: jitter \"\", was \"none\"":                                 func(d *validators.Documents) { d.Limits.Consistency = &validators.ConsistencyLimits{Required: true} },
-		"consistency: jitter \"\", was \"none\"\nconsistency: not required, was": func(d *validators.Documents) { d.Limits.Consistency = nil },
-		output + `elements by "other" count, was "mask"`:                         int8Output(func(o *validators.OutputLimits) { o.Where = "other" }),
-		output + "per_channel false, was true":                                   int8Output(func(o *validators.OutputLimits) { o.PerChannel = nil }),
-		output + "cosine at least 0.98, was 0.99":                                int8Output(func(o *validators.OutputLimits) { o.Cosine = least(0.98) }),
-		output + "top1 not limited, was at least 0.98":                           int8Output(func(o *validators.OutputLimits) { o.Top1 = nil }),
-		output + "snr at least 11.9, was 12":                                     int8Output(func(o *validators.OutputLimits) { o.SNRdB = least(11.9) }),
-		output + "equal at least 0, was 0.9":                                     int8Output(func(o *validators.OutputLimits) { o.Equal = least(0) }),
-		output + "max_abs at most 1.1, was 1":                                    int8Output(func(o *validators.OutputLimits) { o.MaxAbs = atMost(1.1) }),
-		output + "max_error not limited, was at most 2.5":                        int8Output(func(o *validators.OutputLimits) { o.MaxError = nil }),
-		output + "case_error at most 0.9, was 0.8":                               int8Output(func(o *validators.OutputLimits) { o.CaseError = atMost(0.9) }),
-		output + "systematic at most 1e+30, was 0.08":                            int8Output(func(o *validators.OutputLimits) { o.Systematic = atMost(1e30) }),
+		"consistency: rare 499, was 500": func(d *validators.Documents) {
+			d.Limits.Consistency = &validators.ConsistencyLimits{Jitter: validators.JitterNone, Required: true, Rare: 499}
+		},
+		"consistency: jitter \"\", was \"none\"": func(d *validators.Documents) {
+			d.Limits.Consistency = &validators.ConsistencyLimits{Required: true, Rare: 500}
+		},
+		"consistency: jitter \"\", was \"none\"\nconsistency: not required, was\nconsistency: rare 0, was 500": func(d *validators.Documents) { d.Limits.Consistency = nil },
+		output + `elements by "other" count, was "mask"`:                                                       int8Output(func(o *validators.OutputLimits) { o.Where = "other" }),
+		output + "per_channel false, was true":                                                                 int8Output(func(o *validators.OutputLimits) { o.PerChannel = nil }),
+		output + "cosine at least 0.98, was 0.99":                                                              int8Output(func(o *validators.OutputLimits) { o.Cosine = least(0.98) }),
+		output + "top1 not limited, was at least 0.98":                                                         int8Output(func(o *validators.OutputLimits) { o.Top1 = nil }),
+		output + "snr at least 11.9, was 12":                                                                   int8Output(func(o *validators.OutputLimits) { o.SNRdB = least(11.9) }),
+		output + "equal at least 0, was 0.9":                                                                   int8Output(func(o *validators.OutputLimits) { o.Equal = least(0) }),
+		output + "max_abs at most 1.1, was 1":                                                                  int8Output(func(o *validators.OutputLimits) { o.MaxAbs = atMost(1.1) }),
+		output + "max_error not limited, was at most 2.5":                                                      int8Output(func(o *validators.OutputLimits) { o.MaxError = nil }),
+		output + "case_error at most 0.9, was 0.8":                                                             int8Output(func(o *validators.OutputLimits) { o.CaseError = atMost(0.9) }),
+		output + "systematic at most 1e+30, was 0.08":                                                          int8Output(func(o *validators.OutputLimits) { o.Systematic = atMost(1e30) }),
 		"fp32, output y: rtol 0.001 and atol 1e+30, were 0.001 and 1e-05": func(d *validators.Documents) {
 			d.Limits.Precisions["fp32"].Outputs["y"] = validators.OutputLimits{RTol: ptr(1e-3), ATol: ptr(1e30)}
 		},

@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"fmt"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -22,6 +23,16 @@ type ConsistencyLimits struct {
 	Jitter string `json:"jitter,omitempty"`
 	// Required is true if a check that did not run leaves the engine undecided.
 	Required bool `json:"required,omitempty"`
+	// Rare asks for so many repeated runs that a difference in one of Rare requests is missed at most half of the time; 0 asks for none.
+	Rare int `json:"rare,omitempty"`
+}
+
+// RepeatedRuns is how many repeated runs the limits ask for; 0 leaves it to who verifies.
+func (l Limits) RepeatedRuns() int {
+	if l.Consistency == nil {
+		return 0
+	}
+	return evidence.RunsFor(l.Consistency.Rare)
 }
 
 func (c *ConsistencyLimits) validate() error {
@@ -30,6 +41,8 @@ func (c *ConsistencyLimits) validate() error {
 		return nil
 	case c.Jitter != "" && c.Jitter != JitterNone && c.Jitter != JitterLimits:
 		return registry.Errorf(registry.CodeInvalid, "limits: jitter %q: want %s or %s", c.Jitter, JitterNone, JitterLimits)
+	case c.Rare < 0 || c.Rare == 1 || c.Rare > evidence.MostRare:
+		return registry.Errorf(registry.CodeInvalid, "limits: rare %d: want 2 to %d", c.Rare, evidence.MostRare)
 	case *c == ConsistencyLimits{}:
 		return registry.Errorf(registry.CodeInvalid, "limits: consistency asks for nothing")
 	}
@@ -41,13 +54,13 @@ func (l Limits) ExactRepeats() bool {
 	return l.Consistency != nil && l.Consistency.Jitter == JitterNone
 }
 
-// JudgeNotRun gives a reason for each check that the limits want and that nothing is known of: those
-// are undecided.
+// JudgeNotRun gives a reason for each check that the limits want and that nothing is known of, and one if there are fewer repeated
+// runs than they ask for: those are undecided.
 func (l Limits) JudgeNotRun(checks evidence.Checks) []evidence.Reason {
+	reasons := l.judgeRare(checks)
 	if l.Consistency == nil || !l.Consistency.Required && !l.ExactRepeats() {
-		return nil
+		return reasons
 	}
-	var reasons []evidence.Reason
 	for _, c := range checks {
 		if c.Verdict == evidence.VerdictUndecided && (l.Consistency.Required || TrialOf(c.Trial).SameCases) {
 			reasons = append(reasons, notRun(c.Trial, c.Size, c.Message))
@@ -59,6 +72,21 @@ func (l Limits) JudgeNotRun(checks evidence.Checks) []evidence.Reason {
 		}
 	}
 	return reasons
+}
+
+// judgeRare gives a reason if the repeated runs would miss a difference that is as rare as the limits name more often than half of the time.
+func (l Limits) judgeRare(checks evidence.Checks) []evidence.Reason {
+	missed := checks.MissedOneIn()
+	if l.Consistency == nil || missed >= l.Consistency.Rare {
+		return nil
+	}
+	ran := "none ran"
+	if missed > 0 {
+		ran = fmt.Sprintf("the runs were enough for 1 of %d", missed)
+	}
+	return []evidence.Reason{{Code: ReasonNotRun, Trial: evidence.TrialRepeat, Message: fmt.Sprintf(
+		"the limits ask for repeated runs that miss a difference in 1 of %d requests at most half of the time, and %s: verify where there is more time, or ask for less (limits.consistency.rare)",
+		l.Consistency.Rare, ran)}}
 }
 
 func notRun(kind evidence.Trial, what, why string) evidence.Reason {

@@ -42,5 +42,5 @@ func Example() {
 	// pass
 	// fail
 	//   output logits: the signal to noise ratio in dB is 0.100578, below the limit of 12
-	//   output logits: top1 is 0 % in 1 case, which proves 0 % with 95 % confidence, and the limit is 5 %: no number of such cases would: ask for less, or improve the engine
+	//   output logits: top1 is 0 % in 1 case, which proves 0 % with 95 % confidence, and the limit is 5 %: no number of cases like these would prove it: ask for less, or improve the engine
 }

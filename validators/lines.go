@@ -278,28 +278,13 @@ func trialsText(name figure.Line, checks evidence.Checks) string {
 		}
 	}
 	text := strings.Join(ran, ", ")
-	if often := oneIn(checks); name == figure.Again && often > 0 {
+	if often := checks.MissedOneIn(); name == figure.Again && often > 0 {
 		text += fmt.Sprintf("; would miss a difference in one of %d requests half of the time", often)
 	}
 	if len(not) > 0 {
 		text += "; not run: " + strings.Join(not, ", ")
 	}
 	return strings.TrimPrefix(text, "; ")
-}
-
-// oneIn returns how rare a difference between runs of the same request is that the repeated runs would miss half of the time: one in so many
-// requests; 0 without such runs.
-func oneIn(checks evidence.Checks) int {
-	runs := 0
-	for _, c := range checks.Beyond() {
-		if TrialOf(c.Trial).SameCases {
-			runs += c.Cases
-		}
-	}
-	if runs == 0 {
-		return 0
-	}
-	return int(math.Round(1 / (1 - math.Pow(0.5, 1/float64(runs)))))
 }
 
 // unjudged returns why a line has no check.

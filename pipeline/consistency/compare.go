@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -33,43 +34,67 @@ type findings struct {
 // maxReasons is how many reasons one check gives.
 const maxReasons = 3
 
-// repeats compares two runs of the same cases in one process, and the first of them with the run in
+// compared is how many pairs of runs are judged together: what one of very many runs gave is not to be lost in an average.
+const compared = 64
+
+// repeats compares the runs of the same cases in one process with the first of them, and that with the run in
 // another process that the verdict is about.
 func (f *findings) repeats(ctx context.Context, done outcome) error {
-	half := len(f.set.repeat) / 2
-	var same, other []pair
-	for i, first := range f.set.repeat[:half] {
-		second := f.set.repeat[half+i]
-		for row, c := range first.cases {
-			a, err := f.set.outputs(done.dir[first.Name], first.Name, row)
-			if err != nil {
-				return err
-			}
-			b, err := f.set.outputs(done.dir[second.Name], second.Name, slices.Index(second.cases, c))
-			if err != nil {
-				return err
-			}
-			before, err := f.set.outputs(f.engine.Outputs, first.of.File, c.row)
-			if err != nil {
-				return err
-			}
-			inputs, err := f.set.read(c)
-			if err != nil {
-				return err
-			}
-			number := first.of.First + c.row
-			same = append(same, pair{number, a, b, inputs})
-			other = append(other, pair{number, before, a, inputs})
-		}
-	}
-	if err := f.recordJitter(ctx, evidence.TrialRepeat, same); err != nil {
+	if err := f.recordJitter(ctx, evidence.TrialRepeat, f.inOneProcess(done)); err != nil {
 		return err
 	}
-	return f.recordJitter(ctx, evidence.TrialProcess, other)
+	return f.recordJitter(ctx, evidence.TrialProcess, f.inAnother(done))
+}
+
+// inOneProcess pairs each run of a case in one process with the first one.
+func (f *findings) inOneProcess(done outcome) iter.Seq2[pair, error] {
+	each := len(f.set.repeat) / f.set.turns
+	return func(yield func(pair, error) bool) {
+		for i, second := range f.set.repeat[each:] {
+			first := f.set.repeat[i%each]
+			for row, c := range second.cases {
+				made, err := f.rerun(c, first.of.First, done, first.Name, slices.Index(first.cases, c))
+				if err == nil {
+					made.got, err = f.set.outputs(done.dir[second.Name], second.Name, row)
+				}
+				if !yield(made, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inAnother pairs the first run of each case in one process with the run of the cases.
+func (f *findings) inAnother(done outcome) iter.Seq2[pair, error] {
+	return func(yield func(pair, error) bool) {
+		for _, first := range f.set.repeat[:len(f.set.repeat)/f.set.turns] {
+			for row, c := range first.cases {
+				made, err := f.rerun(c, first.of.First, done, first.Name, row)
+				made.got = made.want
+				if err == nil {
+					made.want, err = f.set.outputs(f.engine.Outputs, first.of.File, c.row)
+				}
+				if !yield(made, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rerun is what a run gave for a case, to compare with, and its inputs.
+func (f *findings) rerun(c slot, first int, done outcome, name string, row int) (made pair, err error) {
+	made.number = first + c.row
+	if made.want, err = f.set.outputs(done.dir[name], name, row); err != nil {
+		return made, err
+	}
+	made.inputs, err = f.set.read(c)
+	return made, err
 }
 
 // recordJitter records what differs between two runs of the same cases.
-func (f *findings) recordJitter(ctx context.Context, kind evidence.Trial, pairs []pair) error {
+func (f *findings) recordJitter(ctx context.Context, kind evidence.Trial, pairs iter.Seq2[pair, error]) error {
 	p, reasons, err := f.jitter(ctx, kind, validators.TrialOf(kind).Words, pairs)
 	if err != nil {
 		return err
@@ -86,44 +111,73 @@ func (f *findings) add(p evidence.Check, reasons []evidence.Reason) {
 	f.checks = append(f.checks, p)
 }
 
-// jitter judges what differs between two runs of the same cases.
+// jitter judges what differs between two runs of the same cases, so many pairs at a time.
 func (f *findings) jitter(ctx context.Context, kind evidence.Trial, where string,
-	pairs []pair) (evidence.Check, []evidence.Reason, error) {
+	pairs iter.Seq2[pair, error]) (evidence.Check, []evidence.Reason, error) {
 	p := validators.TrialOf(kind).Check("")
-	p.Cases, p.Verdict = len(pairs), evidence.VerdictPass
-	var differ []pair
-	for _, pair := range pairs {
-		if pair.differs() {
-			differ = append(differ, pair)
+	p.Verdict = evidence.VerdictPass
+	found := jitter{nan: -1}
+	var some []pair
+	for made, err := range pairs {
+		if err != nil {
+			return p, nil, err
+		}
+		if some = append(some, made); len(some) == compared {
+			if err := f.addJitter(ctx, &p, &found, some); err != nil {
+				return p, nil, err
+			}
+			some = some[:0]
 		}
 	}
-	if len(differ) == 0 {
-		return p, nil, nil
-	}
-	p.Affected = len(differ)
-	verdict, reasons, err := f.compare(ctx, &p, pairs)
-	if err != nil {
+	if err := f.addJitter(ctx, &p, &found, some); err != nil || p.Affected == 0 {
 		return p, nil, err
 	}
-	if verdict != evidence.VerdictFail {
-		reasons = nil
-	}
-	p.Message = fmt.Sprintf("%s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.Value))
+	p.Message = fmt.Sprintf("%s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(p.Cases, "case"), float64(p.Value))
 	if p.Output != "" {
 		p.Message += " in output " + p.Output
 	}
-	at := slices.IndexFunc(differ, pair.oneNaN)
-	if at >= 0 {
-		p.Message += fmt.Sprintf("; case %d has NaN in one of the runs", differ[at].number)
+	if found.nan >= 0 {
+		p.Message += fmt.Sprintf("; case %d has NaN in one of the runs", found.nan)
 	}
 	p.Verdict = evidence.VerdictRecorded
-	if f.engine.Exact && verdict != evidence.VerdictFail {
-		reasons = []evidence.Reason{{Message: "the limits allow no jitter"}}
+	if f.engine.Exact && !found.fails {
+		found.reasons = []evidence.Reason{{Message: "the limits allow no jitter"}}
 	}
-	if verdict == evidence.VerdictFail || at >= 0 || f.engine.Exact {
+	if found.fails || found.nan >= 0 || f.engine.Exact {
 		p.Verdict = evidence.VerdictFail
 	}
-	return p, reasons, nil
+	return p, found.reasons, nil
+}
+
+// jitter is what pairs of runs showed beside their check.
+type jitter struct {
+	fails   bool // a limit is exceeded
+	reasons []evidence.Reason
+	nan     int // the number of a case with NaN in one of the runs; -1: none
+}
+
+// addJitter adds pairs to a check.
+func (f *findings) addJitter(ctx context.Context, p *evidence.Check, found *jitter, pairs []pair) error {
+	differ := slices.DeleteFunc(slices.Clone(pairs), func(made pair) bool { return !made.differs() })
+	p.Cases, p.Affected = p.Cases+len(pairs), p.Affected+len(differ)
+	if len(differ) == 0 {
+		return nil
+	}
+	some := validators.TrialOf(p.Trial).Check("")
+	verdict, reasons, err := f.compare(ctx, &some, pairs)
+	if err != nil {
+		return err
+	}
+	if some.Value > p.Value {
+		p.Value, p.Output = some.Value, some.Output
+	}
+	if verdict == evidence.VerdictFail && !found.fails {
+		found.fails, found.reasons = true, reasons
+	}
+	if at := slices.IndexFunc(differ, pair.oneNaN); at >= 0 && found.nan < 0 {
+		found.nan = differ[at].number
+	}
+	return nil
 }
 
 // trial compares what an engine computed for a batch with what it computes for each case alone, and
@@ -132,42 +186,144 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	p := validators.TrialOf(t.kind).Check(t.what)
 	p.Verdict, p.Message = evidence.VerdictPass, t.note
 	defer func() { f.checks = append(f.checks, p) }()
+	var broken error
+	for _, s := range t.shards {
+		broken = cmp.Or(broken, done.failed[s.Name])
+	}
+	if broken != nil || t.needsReference() {
+		known, err := f.refer(ctx, t, &p)
+		if err != nil || !known {
+			return err
+		}
+	}
+	if broken != nil {
+		f.broke(&p, t.note, validators.TrialOf(t.kind).Code, "the engine fails, and the reference model does not", broken)
+		return nil
+	}
+	p.Cases = distinct(t)
+	switch {
+	case t.batch > largeBatch:
+		return f.largeBatch(ctx, t, &p, done)
+	case validators.TrialOf(t.kind).Finite:
+		return f.beyond(ctx, t, &p, done)
+	}
+	return f.compareAll(ctx, t, &p, done)
+}
+
+// refer has the reference model run on the inputs of a trial. If it fails on them, the check is undecided, and known is false.
+func (f *findings) refer(ctx context.Context, t trial, p *evidence.Check) (known bool, err error) {
+	if err := f.set.refer(ctx, t); err != nil {
+		return false, err
+	}
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
 			why := "the reference model fails: "
 			if outOfTime(err) {
 				why, f.late = "the reference model did not run: ", true
 			}
-			p.Verdict, p.Message = evidence.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error())
-			return nil
-		}
-		if err := done.failed[s.Name]; err != nil {
-			f.broke(&p, t.note, validators.TrialOf(t.kind).Code, "the engine fails, and the reference model does not", err)
-			return nil
+			p.Verdict, p.Message, p.Cases = evidence.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error()), 0
+			return false, nil
 		}
 	}
-	var pairs []pair
+	return true, nil
+}
+
+// distinct is how many cases a trial has.
+func distinct(t trial) (n int) {
+	for _, s := range t.shards {
+		rows := slices.Clone(s.cases)
+		slices.SortFunc(rows, func(a, b slot) int { return cmp.Compare(a.row, b.row) })
+		n += len(slices.Compact(rows))
+	}
+	return n
+}
+
+// compareAll compares the outputs of a trial and records the verdict.
+func (f *findings) compareAll(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
+	pairs, err := f.pairs(t, done)
+	if errors.Is(err, tensor.ErrMismatch) {
+		p.Verdict, p.Cases = evidence.VerdictFail, 0
+		f.fail(validators.TrialOf(t.kind).Code, t.what+": "+err.Error(), nil)
+		p.Message = sentence(t.note, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.judge(ctx, t, p, pairs, done)
+}
+
+// pairs are those of all places of a trial.
+func (f *findings) pairs(t trial, done outcome) (all []pair, err error) {
 	for _, s := range t.shards {
 		for at := range s.cases {
 			made, err := f.pair(t, s, at, done)
-			if errors.Is(err, tensor.ErrMismatch) {
-				p.Verdict = evidence.VerdictFail
-				f.fail(validators.TrialOf(t.kind).Code, t.what+": "+err.Error(), nil)
-				p.Message = sentence(t.note, err.Error())
-				return nil
+			if err != nil {
+				return nil, err
 			}
+			all = append(all, made)
+		}
+	}
+	return all, nil
+}
+
+// largeBatch compares a batch of many cases with its cases alone. If it differs by more than a small one may, it is compared with what the
+// reference model computes for the batch: an engine that takes the range of its numbers from a batch may be further off in a large one.
+func (f *findings) largeBatch(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
+	pairs, err := f.pairs(t, done)
+	if err != nil && !errors.Is(err, tensor.ErrMismatch) {
+		return err
+	}
+	if err == nil {
+		alone := validators.TrialOf(evidence.TrialBatch).Check(t.what)
+		verdict, _, err := f.compare(ctx, &alone, pairs)
+		if err != nil {
+			return err
+		}
+		if verdict == evidence.VerdictPass {
+			p.Baseline, p.Value, p.Output = alone.Baseline, alone.Value, alone.Output
+			return nil
+		}
+	}
+	known, err := f.refer(ctx, t, p)
+	if err != nil || !known {
+		return err
+	}
+	s := t.shards[0]
+	s.cases = s.cases[:len(s.cases)/t.batch] // one place for each batch
+	t.shards, t.batch = []shard{s}, 0
+	return f.compareAll(ctx, t, p, done)
+}
+
+// beyond compares with the reference model only if the engine gives a value that is not finite.
+func (f *findings) beyond(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
+	for _, s := range t.shards {
+		for at := range s.cases {
+			got, err := f.set.outputs(done.dir[s.Name], s.Name, at)
 			if err != nil {
 				return err
 			}
-			pairs = append(pairs, made)
+			if !finite(got) {
+				known, err := f.refer(ctx, t, p)
+				if err != nil || !known {
+					return err
+				}
+				return f.compareAll(ctx, t, p, done)
+			}
 		}
 	}
-	for _, s := range t.shards {
-		distinct := slices.Clone(s.cases)
-		slices.SortFunc(distinct, func(a, b slot) int { return cmp.Compare(a.row, b.row) })
-		p.Cases += len(slices.Compact(distinct))
+	return nil
+}
+
+// finite reports whether outputs have neither NaN nor infinities.
+func finite(outputs map[string]tensor.Tensor) bool {
+	for _, output := range outputs {
+		if output.DType.Class() == tensor.ClassFloat &&
+			slices.ContainsFunc(output.Float64s(), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+			return false
+		}
 	}
-	return f.judge(ctx, t, &p, pairs, done)
+	return true
 }
 
 // judge records the verdict on what a trial gave.
@@ -203,8 +359,14 @@ func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (b
 	if t.batch == 0 {
 		return false, nil
 	}
+	if err := f.set.refer(ctx, t); err != nil {
+		return false, err
+	}
 	var engine, reference []pair
 	for _, s := range t.shards {
+		if f.set.reference.failed[s.Name] != nil {
+			return false, nil
+		}
 		for at := range s.cases {
 			made, err := f.inBatch(t, s, at, done, f.engine.Outputs)
 			if err != nil {

@@ -1,10 +1,8 @@
 package consistency
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -21,7 +19,7 @@ type bases struct {
 }
 
 func (s *Set) bases() (bases, error) {
-	most := slices.MaxFunc(s.ownRows(), func(a, b shardRows) int { return cmp.Compare(len(a.rows), len(b.rows)) })
+	most := s.largestShard()
 	var b bases
 	for _, k := range s.spread(len(most.rows), otherCases) {
 		of := slot{most.shard, most.rows[k]}
@@ -62,7 +60,7 @@ func (s *Set) makeDimensions(left time.Duration) (time.Duration, error) {
 			s.leave(evidence.TrialDimension, setting.name(), cost, left)
 			continue
 		}
-		n = max(min(n, int(float64(s.MaxBytes)/size)), 1)
+		n = max(min(n, int(float64(s.MaxBytes)/size), s.stacked(b.own, setting)), 1)
 		left -= cost * time.Duration(n)
 		if err := s.makeSizes(b, setting, n, note); err != nil {
 			return left, err
@@ -71,10 +69,23 @@ func (s *Set) makeDimensions(left time.Duration) (time.Duration, error) {
 	return left, nil
 }
 
-// drawnSize draws a size of the leading dimension between its smallest and its largest; 0 if there is none. Compilers have other code for sizes
-// that are no multiples of what they compute at once, and servers make batches of any size.
+// stacked is how many cases are run at sizes: otherCases, counted in the larger batches that they become.
+func (s *Set) stacked(own map[string]int64, at setting) int {
+	symbol := batchSymbol(s.Interface)
+	if own[symbol] == 0 {
+		return otherCases
+	}
+	return int(otherCases * own[symbol] / max(at.sizes[symbol], own[symbol]))
+}
+
+// drawnSize draws a size of the leading dimension between its smallest and its largest; 0 if there is none, or if it is the batch, of which one is
+// drawn anyway. Compilers have other code for sizes that are no multiples of what they compute at once, and servers make batches of any size.
 func (s *Set) drawnSize() int64 {
-	of := s.Interface.Dims[leading(s.Interface)]
+	symbol := leading(s.Interface)
+	if symbol == batchSymbol(s.Interface) && s.Interface.NoBatches() == "" {
+		return 0
+	}
+	of := s.Interface.Dims[symbol]
 	return int64(s.drawn(int(min(of.Min, math.MaxInt32)), int(min(of.Max, math.MaxInt32))))
 }
 

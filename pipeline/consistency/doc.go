@@ -3,7 +3,7 @@
 // and what it computes at the smallest and largest sizes of its open dimensions.
 //
 // A check is other shards of cases: New makes them from the cases of a release. Reference runs the
-// reference model on them, and Engine runs an engine and compares. The limits that decide are those
+// reference model on those that need it, and Engine runs an engine and compares. The limits that decide are those
 // of the engine; the caller brings them and the means to run.
 package consistency
 
@@ -23,10 +23,14 @@ import (
 const (
 	repeatCases     = 32
 	otherCases      = 8
-	largeBatch      = 8
+	smallBatch      = 2
+	largeBatch      = 8 // above, a batch may be as far from its cases alone as the reference model's batch
 	defaultMaxBytes = 256 << 20
-	// LoadCases is how many cases a [Loader] runs with each load at most, those in batches counted one by one.
-	LoadCases = 2 * otherCases
+	// A [Loader] runs as many cases with each load as let loadsWanted loads take loadsTime: many loads of few cases show more
+	// than few loads of many.
+	loadsWanted = 16
+	loadsTime   = time.Second
+	leastLoaded = 2
 )
 
 // Options say what to make checks of, and what they may cost.
@@ -40,7 +44,9 @@ type Options struct {
 	// the time of one case, predicts it. What does not fit is left out and named. Loading is the
 	// Runner's to bound, by the engine's own time: one that loads slowly takes no check from others.
 	Budget, Run time.Duration
-	MaxBytes    int64 // of the inputs and outputs of one check; 0 means 256 MiB
+	// Repeats is how many repeated runs are wanted beyond those that the budget allows, in addition to its time; 0 asks for none.
+	Repeats  int
+	MaxBytes int64 // of the inputs and outputs of one check; 0 means 256 MiB
 	// Draw returns a random number from 0 to n-1. It picks cases and batch sizes, so that a builder cannot predict them.
 	// If it is nil, no random size is run, and the cases are evenly spaced.
 	Draw func(n int) int
@@ -96,12 +102,14 @@ type Found struct {
 // Set is the checks for the engines of one verification.
 type Set struct {
 	Options
-	repeat    []shard // the same cases, then once more in another order
+	repeat    []shard // the same cases, in turns: again and again in one process, the first time in another order
+	turns     int     // how often
 	loads     []shard // some of these cases, for an engine that is loaded again
 	trials    []trial
 	leftOut   evidence.Checks
 	late      bool    // something is left out for want of time
-	reference outcome // of the reference model
+	model     Runner  // the reference model
+	reference outcome // of the reference model, for the shards that it was run on
 }
 
 // trial is a check with inputs of its own.
@@ -110,14 +118,19 @@ type trial struct {
 	what   string
 	note   string
 	shards []shard
-	batch  int // how many cases are stacked; 0 for dimensions
+	batch  int // how many cases are stacked; 0 for cases that are compared with the reference model's
 }
+
+// needsReference reports whether nothing but the reference model's outputs shows whether the engine is right. A batch is compared with
+// its cases alone, and values that are finite need no comparison.
+func (t trial) needsReference() bool { return t.batch == 0 && !validators.TrialOf(t.kind).Finite }
 
 // shard is a file of cases.
 type shard struct {
 	Input
 	of    artifact.Shard // of the cases that these are from
 	cases []slot
+	ran   string // the name of a shard that begins with these cases and was run before; empty if there is none
 }
 
 // slot is one case of a shard, or one place in one of its batches.

@@ -13,7 +13,7 @@ import (
 // shard names a file of cases that are all from one shard.
 func (s *Set) shard(name string, cases []slot) shard {
 	name += ".safetensors"
-	return shard{Input{name, filepath.Join(s.Scratch, "inputs", name)}, s.Shards[cases[0].shard], cases}
+	return shard{Input: Input{name, filepath.Join(s.Scratch, "inputs", name)}, of: s.Shards[cases[0].shard], cases: cases}
 }
 
 // store writes the cases of a shard. So many at a time are put behind each other; how joins what

@@ -258,6 +258,6 @@ func whats(checks evidence.Checks) []string {
 
 // every is what is checked of the interface: seq=4 is the size of the cases.
 func every() []string {
-	return []string{"repeat", "process", "batch batch=2", "batch batch=2 swapped", "batch batch=8", "dimension batch=16",
+	return []string{"repeat", "process", "batch batch=2", "dimension batch=16",
 		"dimension seq=1", "dimension seq=32", "dimension all max: batch=16, seq=32", "beyond inputs*2"}
 }

@@ -1,9 +1,12 @@
 package consistency
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -18,7 +21,10 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 	if _, failed := done.failed[f.set.repeat[0].Name]; failed || f.engine.Load == nil {
 		return nil
 	}
-	batch, batched := f.batchToLoad(done)
+	batch, batched, err := f.batchToLoad(done)
+	if err != nil {
+		return err
+	}
 	shards := f.set.loads
 	if batched {
 		shards = append(shards[:len(shards):len(shards)], batch.shards...)
@@ -55,20 +61,37 @@ func (f *findings) loads(ctx context.Context, done outcome, dir string) error {
 	return nil
 }
 
-// batchToLoad is the first check of batches, if the engine and the reference model ran it.
-func (f *findings) batchToLoad(done outcome) (trial, bool) {
-	for _, t := range f.set.trials {
-		if t.batch == 0 {
+// batchToLoad is the check of the smallest batches, if the engine ran it, with as many of them as are run with each load.
+func (f *findings) batchToLoad(done outcome) (made trial, ok bool, err error) {
+	at := slices.IndexFunc(f.set.trials, func(t trial) bool { return t.batch == smallBatch })
+	if at < 0 {
+		return trial{}, false, nil
+	}
+	t := f.set.trials[at]
+	left := f.set.loaded()
+	made = t
+	made.shards = nil
+	for _, s := range t.shards {
+		if done.failed[s.Name] != nil {
+			return trial{}, false, nil
+		}
+		n := min(len(s.cases), left)
+		left -= n
+		if n == len(s.cases) {
+			made.shards = append(made.shards, s)
 			continue
 		}
-		for _, s := range t.shards {
-			if done.failed[s.Name] != nil || f.set.reference.failed[s.Name] != nil {
-				return trial{}, false
-			}
+		if n == 0 {
+			continue
 		}
-		return t, true
+		few := f.set.shard(fmt.Sprintf("check-0-load-batch-%05d", s.cases[0].shard), s.cases[:n])
+		few.ran = s.Name
+		if err := f.set.store(few, f.set.full, tensor.Stack, smallBatch); err != nil {
+			return trial{}, false, err
+		}
+		made.shards = append(made.shards, few)
 	}
-	return trial{}, false
+	return made, true, nil
 }
 
 // load compares one load, and keeps in p the worst of it. It returns the reasons why it fails.
@@ -90,7 +113,7 @@ func (f *findings) load(ctx context.Context, p *evidence.Check, where, folder st
 		where string
 		pairs []pair
 	}{{where, alone}, {where + ", " + batch.what, together}} {
-		found, reasons, err := f.jitter(ctx, evidence.TrialLoad, "run again "+c.where, c.pairs)
+		found, reasons, err := f.jitter(ctx, evidence.TrialLoad, "run again "+c.where, eachOf(c.pairs))
 		if err != nil {
 			return nil, err
 		}
@@ -106,6 +129,17 @@ func (f *findings) load(ctx context.Context, p *evidence.Check, where, folder st
 		}
 	}
 	return nil, nil
+}
+
+// eachOf yields pairs that are at hand.
+func eachOf(pairs []pair) iter.Seq2[pair, error] {
+	return func(yield func(pair, error) bool) {
+		for _, made := range pairs {
+			if !yield(made, nil) {
+				return
+			}
+		}
+	}
 }
 
 // aloneAgain pairs the cases that a load ran with the run that the verdict is about.
@@ -132,8 +166,10 @@ func (f *findings) aloneAgain(folder string) (pairs []pair, err error) {
 func (f *findings) batchAgain(folder string, done outcome, batch trial) (pairs []pair, err error) {
 	for _, s := range batch.shards {
 		loaded := outcome{dir: map[string]string{s.Name: folder}}
+		whole := s
+		whole.Name = cmp.Or(s.ran, s.Name)
 		for at := range s.cases {
-			before, err := f.inBatch(batch, s, at, done, f.engine.Outputs)
+			before, err := f.inBatch(batch, whole, at, done, f.engine.Outputs)
 			if errors.Is(err, tensor.ErrMismatch) {
 				return nil, nil // the check of this batch says so
 			}

@@ -19,17 +19,24 @@ func New(o Options) (*Set, error) {
 	s := &Set{Options: o}
 	left := o.Budget
 	n := max(affordable(left/3, 2*o.Run, repeatCases), affordable(left, 2*o.Run, 1))
+	left -= 2 * o.Run * time.Duration(n)
+	if wanted := (o.Repeats + 1) / 2; wanted > n {
+		n = wanted // it is asked for, whatever it takes
+	}
 	if n == 0 {
-		s.leave(evidence.TrialRepeat, "", 2*o.Run, left)
+		s.leave(evidence.TrialRepeat, "", 2*o.Run, o.Budget)
 	} else if err := s.makeRepeat(n); err != nil {
 		return nil, err
 	}
-	left -= 2 * o.Run * time.Duration(n)
-	unspent, err := s.makeBatches(left / 2)
+	others := left / 2
+	if s.onlyBatch() {
+		others = min(others, otherCases*o.Run)
+	}
+	unspent, err := s.makeBatches(left - others)
 	if err != nil {
 		return nil, err
 	}
-	left, err = s.makeDimensions(left - left/2 + unspent)
+	left, err = s.makeDimensions(others + unspent)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +72,8 @@ func (s *Set) leaveOut(kind evidence.Trial, why string) {
 }
 
 // makeRepeat writes the same cases twice, the first time in reverse, and others for loads, which are drawn apart. They have the
-// form that they have in the cases, so that outputs are comparable with those of the cases.
+// form that they have in the cases, so that outputs are comparable with those of the cases. If there are too few cases for the runs that
+// are wanted, all take more turns.
 func (s *Set) makeRepeat(n int) error {
 	picked := s.fitting(s.pick(n))
 	for turn, name := range []string{"again", "once"} {
@@ -80,7 +88,14 @@ func (s *Set) makeRepeat(n int) error {
 			s.repeat = append(s.repeat, made)
 		}
 	}
-	for _, group := range byShard(s.fitting(s.pick(min(n, otherCases)))) {
+	once := s.repeat[len(s.repeat)/2:]
+	for s.turns = 2; s.turns*len(picked) < s.Repeats; s.turns++ {
+		for _, same := range once { // the same file by another name
+			same.Name = fmt.Sprintf("check-1-turn-%06d-%05d.safetensors", s.turns, same.cases[0].shard)
+			s.repeat = append(s.repeat, same)
+		}
+	}
+	for _, group := range byShard(s.fitting(s.pick(min(n, s.loaded())))) {
 		made := s.shard(fmt.Sprintf("check-0-load-%05d", group[0].shard), group)
 		if err := s.store(made, s.read, tensor.Concat, 1); err != nil {
 			return err
@@ -103,70 +118,18 @@ func (s *Set) fitting(picked []slot) []slot {
 	return picked[:min(int64(len(picked)), max(s.MaxBytes/size, 1))]
 }
 
-// makeBatches makes batches of two, the same with neighbours swapped, of a size that is drawn, and of eight or as many as
-// are allowed. It returns what is left of the time.
-func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
-	symbol := batchSymbol(s.Interface)
-	if why := s.Interface.NoBatches(); why != "" {
-		s.leaveOut(evidence.TrialBatch, why)
-		return left, nil
-	}
-	picked := s.fitting(s.pick(otherCases))
-	first, err := s.full(picked[0])
-	if err != nil {
-		return left, err
-	}
-	own := first[s.Interface.Inputs[0].Name].Shape[0]
-	if own == 0 {
-		return left, nil // nothing is stacked
-	}
-	most := int(min(s.Interface.Dims[symbol].Max/own, largeBatch))
-	if most < 2 {
-		s.leaveOut(evidence.TrialBatch, fmt.Sprintf("batches are not checked, since the largest size of %q is %d, and a case has %d of it",
-			symbol, s.Interface.Dims[symbol].Max, own))
-	}
-	for i, b := range []struct {
-		size    int
-		swapped bool
-	}{{2, false}, {2, true}, {s.drawn(2, most), false}, {most, false}} {
-		if b.size > most || b.size == 0 || (i == 3 && most <= 2) {
-			continue
-		}
-		what := fmt.Sprintf("%s=%d", symbol, own*int64(b.size))
-		if b.swapped {
-			what += " swapped"
-		}
-		cost := s.Run * time.Duration(b.size)
-		n := affordable(left, cost, (len(picked)+b.size-1)/b.size) * b.size
-		if n == 0 {
-			s.leave(evidence.TrialBatch, what, cost, left)
-			continue
-		}
-		left -= s.Run * time.Duration(n)
-		if err := s.makeBatch(what, picked[:min(n, len(picked))], b.size, b.swapped); err != nil {
-			return left, err
-		}
-	}
-	return left, nil
+// loaded is how many cases are run alone with each load of an engine, and as many in batches of two.
+func (s *Set) loaded() int {
+	return max(affordable(loadsTime, 2*loadsWanted*s.Run, otherCases), leastLoaded)
 }
 
-// drawn draws a size between two; 0 if there is none, or none is to be drawn.
-func (s *Set) drawn(above, below int) int {
-	if s.Draw == nil || below-above < 2 {
-		return 0
+// Repeated is how many runs of cases the set repeats.
+func (s *Set) Repeated() (runs int) {
+	for _, repeated := range s.repeat {
+		runs += len(repeated.cases)
 	}
-	return above + 1 + s.Draw(below-above-1)
+	return runs
 }
 
-func (s *Set) makeBatch(what string, picked []slot, size int, swapped bool) error {
-	t := trial{kind: evidence.TrialBatch, what: what, batch: size}
-	for _, group := range byShard(picked) {
-		made := s.shard(fmt.Sprintf("check-2-%03d-batch-%05d", len(s.trials), group[0].shard), batches(group, size, swapped))
-		if err := s.store(made, s.full, tensor.Stack, size); err != nil {
-			return err
-		}
-		t.shards = append(t.shards, made)
-	}
-	s.trials = append(s.trials, t)
-	return nil
-}
+// LoadCases is how many cases a [Loader] runs with each load, those in batches counted one by one.
+func (s *Set) LoadCases() int { return 2 * s.loaded() }

@@ -1,6 +1,7 @@
 package consistency
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -76,16 +77,16 @@ func byShard(slots []slot) [][]slot {
 
 // batches stacks cases in the reverse of their order, so many at a time. Where the last batch is
 // not full, it is filled up from the front.
-func batches(cases []slot, size int, swapped bool) []slot {
+func batches(cases []slot, size int) []slot {
 	order := slices.Clone(cases)
 	slices.Reverse(order)
 	for i := 0; len(order)%size != 0; i++ {
 		order = append(order, order[i])
 	}
-	if swapped {
-		for two := range slices.Chunk(order, 2) {
-			slices.Reverse(two)
-		}
-	}
 	return order
+}
+
+// largestShard is the shard with the most cases that are no copies.
+func (s *Set) largestShard() shardRows {
+	return slices.MaxFunc(s.ownRows(), func(a, b shardRows) int { return cmp.Compare(len(a.rows), len(b.rows)) })
 }

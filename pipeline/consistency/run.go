@@ -2,9 +2,11 @@ package consistency
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // outcome is what a run left: the folder of each shard's outputs, or why there are none.
@@ -56,10 +58,17 @@ func inputs(shards []shard) []Input {
 	return all
 }
 
-// Reference runs the reference model on all inputs that are not those of the cases. Where it fails,
-// an engine is not judged. Errors: those of ctx.
+// Reference runs the reference model on all inputs on which it must be known what it computes, and keeps the runner for others, which
+// are run when an engine gives a reason to. Where it fails, an engine is not judged. Errors: those of ctx.
 func (s *Set) Reference(ctx context.Context, runner Runner) error {
-	done, err := run(ctx, runner, s.groups(), filepath.Join(s.Scratch, "reference"))
+	s.model = runner
+	var groups [][]shard
+	for _, t := range s.trials {
+		if t.needsReference() {
+			groups = append(groups, t.shards)
+		}
+	}
+	done, err := run(ctx, runner, groups, filepath.Join(s.Scratch, "reference"))
 	if err != nil {
 		return err
 	}
@@ -67,22 +76,31 @@ func (s *Set) Reference(ctx context.Context, runner Runner) error {
 	return nil
 }
 
-// groups are the shards of each trial.
-func (s *Set) groups() [][]shard {
-	var groups [][]shard
-	for _, t := range s.trials {
-		groups = append(groups, t.shards)
+// refer runs the reference model on the inputs of a trial, if it was not run on them before. Errors: those of ctx.
+func (s *Set) refer(ctx context.Context, t trial) error {
+	first := t.shards[0].Name
+	if s.reference.dir[first] != "" || s.reference.failed[first] != nil {
+		return nil
 	}
-	return groups
+	done, err := run(ctx, s.model, [][]shard{t.shards}, filepath.Join(s.Scratch, "reference-"+strings.TrimSuffix(first, ".safetensors")))
+	if err != nil {
+		return err
+	}
+	maps.Copy(s.reference.dir, done.dir)
+	maps.Copy(s.reference.failed, done.failed)
+	return nil
 }
 
 // Engine runs an engine, in a process of its own, and says what the checks found. Dir is a folder
 // for files. Errors: those of files and of ctx.
 func (s *Set) Engine(ctx context.Context, e Engine, dir string) (Found, error) {
 	found := &findings{set: s, engine: e, dir: filepath.Join(dir, "rows"), late: s.late}
-	groups := s.groups()
+	var groups [][]shard
 	if len(s.repeat) > 0 {
-		groups = append([][]shard{s.repeat}, groups...)
+		groups = append(groups, s.repeat)
+	}
+	for _, t := range s.trials {
+		groups = append(groups, t.shards)
 	}
 	done, err := run(ctx, e.Run, groups, filepath.Join(dir, "runs"))
 	if err != nil {

@@ -40,7 +40,7 @@ type setting struct {
 
 // settings lists what is tried for cases of these sizes: each symbol at its smallest, optimal and
 // largest size, then all at their smallest and largest, and the leading one at the size that was drawn, if it is above 0. What the
-// cases have themselves is not among them.
+// cases have themselves is not among them, and neither is a batch of several cases, which are compared with themselves.
 func settings(i validators.Interface, own map[string]int64, drawn int64) []setting {
 	var all []setting
 	add := func(what string, moved []string, size func(validators.DimRange) int64) {
@@ -49,7 +49,7 @@ func settings(i validators.Interface, own map[string]int64, drawn int64) []setti
 			s.sizes[symbol] = size(i.Dims[symbol])
 		}
 		same := func(other setting) bool { return maps.Equal(other.sizes, s.sizes) }
-		if !maps.Equal(own, s.sizes) && !slices.ContainsFunc(all, same) {
+		if !maps.Equal(own, s.sizes) && !stacks(i, own, s.sizes) && !slices.ContainsFunc(all, same) {
 			all = append(all, s)
 		}
 	}
@@ -68,6 +68,16 @@ func settings(i validators.Interface, own map[string]int64, drawn int64) []setti
 		add("", []string{symbol}, func(validators.DimRange) int64 { return drawn })
 	}
 	return all
+}
+
+// stacks reports whether sizes differ from those of the cases by the number of cases in a batch alone.
+func stacks(i validators.Interface, own, to map[string]int64) bool {
+	for symbol, size := range to {
+		if size != own[symbol] && !isStack(i, symbol, own[symbol], size) {
+			return false
+		}
+	}
+	return true
 }
 
 // unmade names the sizes that would be tried of symbols that are 0 in the cases.

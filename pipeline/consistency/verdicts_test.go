@@ -114,8 +114,8 @@ func TestNoTimeForAnyCheck(t *testing.T) {
 					t.Errorf("reason %s %q, want %s and that no check could be done", r.Code, r.Message, validators.ReasonNotRun)
 				}
 			}
-			if p := found.Checks[len(found.Checks)-1]; !strings.Contains(p.Message, c.says) {
-				t.Errorf("the last check says %q, want %q", p.Message, c.says)
+			if !slices.ContainsFunc(found.Checks, func(p evidence.Check) bool { return strings.Contains(p.Message, c.says) }) {
+				t.Errorf("checks %+v, want one with %q", found.Checks, c.says)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestLittleMemory(t *testing.T) {
 	for _, p := range checks {
 		switch {
 		case p.Trial == evidence.TrialDimension:
-			if p.Verdict != evidence.VerdictUndecided || p.Message != "left out: one case takes more than 0 MiB" {
+			if p.Verdict != evidence.VerdictUndecided || !strings.HasPrefix(p.Message, "left out: ") || !strings.HasSuffix(p.Message, " takes more than 0 MiB") {
 				t.Errorf("%s: %s %q, want that it was left out", p.Size, p.Verdict, p.Message)
 			}
 		case p.Cases != 1:
@@ -220,15 +220,15 @@ func TestWhatIsRun(t *testing.T) {
 		"check-0-again-00000.safetensors":     {10, 9, 8, 7, 6, 5, 4, 3, 2, 1},
 		"check-1-once-00000.safetensors":      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
 		"check-2-000-batch-00000.safetensors": {8, 6, 3, 1},
-		"check-2-001-batch-00000.safetensors": {6, 8, 1, 3},
+		"check-2-001-batch-00000.safetensors": {10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 10, 9, 8, 7, 6, 5},
 	} {
 		if !slices.Equal(first[name], want) {
 			t.Errorf("%s has the cases %v, want %v", name, first[name], want)
 		}
 	}
-	batch := first["check-3-003-sizes.safetensors"]
-	if distinct := slices.Compact(slices.Sorted(slices.Values(batch[:16]))); len(batch) != 8*16 || len(distinct) != 8 {
-		t.Errorf("the batch of 16 has the cases %v, want all eight", batch[:16])
+	batch := first["check-3-004-sizes.safetensors"] // each case is repeated to a length of 32
+	if distinct := slices.Compact(slices.Sorted(slices.Values(batch))); len(batch) != 16*32/values || len(distinct) != 8 {
+		t.Errorf("the batch of 16 of the largest length has the cases %v, want all eight", batch)
 	}
 }
 

@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"maps"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"slices"
 	"strings"
 
@@ -50,7 +51,10 @@ func (c checker) checkLimits() {
 		c.oneOf(at("limits", "consistency", "jitter"), "jitter", cmp.Or(l.Jitter, validators.JitterNone),
 			[]string{validators.JitterNone, validators.JitterLimits}, nil)
 		if *l == (Consistency{}) {
-			c.problem(at("limits", "consistency"), "consistency asks for nothing: want jitter: none or required: true")
+			c.problem(at("limits", "consistency"), "consistency asks for nothing: want jitter: none, required: true or rare: 500")
+		}
+		if l.Rare < 0 || l.Rare == 1 || l.Rare > evidence.MostRare {
+			c.problem(at("limits", "consistency", "rare"), "rare %d: want 2 to %d", l.Rare, evidence.MostRare)
 		}
 	}
 	if c.Limits.MinCases < 0 {

@@ -31,6 +31,7 @@ type Limits struct {
 type Consistency struct {
 	Jitter   string `yaml:"jitter" doc:"How far two runs of the same cases may differ: none is not at all, limits what the limits of outputs allow; a part of the engine's own error where nothing is said" enum:"none,limits"`
 	Required bool   `yaml:"required" doc:"A check that did not run within its time leaves the engine undecided"`
+	Rare     int    `yaml:"rare" doc:"As many repeated runs as miss a difference in one of so many requests at most half of the time, however long they take; 2 to 100000"`
 }
 
 // PrecisionLimits are limits for engines of one precision. A figure here replaces that figure of

@@ -38,7 +38,7 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 		o.Confidence = float64(*l.Confidence)
 	}
 	if c := l.Consistency; c != nil {
-		o.Consistency = &validators.ConsistencyLimits{Jitter: c.Jitter, Required: c.Required}
+		o.Consistency = &validators.ConsistencyLimits{Jitter: c.Jitter, Required: c.Required, Rare: c.Rare}
 	}
 	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(),
 		P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}

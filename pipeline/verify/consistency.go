@@ -46,17 +46,39 @@ func newConsistencyChecks(ctx context.Context, v Session, outputs RunOutputs, on
 	p := consistencyChecks{v: v, outputs: outputs, dir: filepath.Join(v.Scratch, "consistency")}
 	reference := run.Candidate{ID: run.ReferenceID, Tool: v.Tools[run.OnnxRuntime], Model: v.ReferenceModel}
 	var held []string
-	defer func() { done(v.Iface.NoBatches(), err, held...) }()
+	note := v.Iface.NoBatches()
+	defer func() { done(note, err, held...) }()
 	p.set, err = consistency.New(consistency.Options{Interface: v.Iface, Dir: v.Cases.Dir, Shards: v.Cases.Set.Shards, Copies: v.copies,
-		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median(), Draw: draw(v)})
+		Scratch: p.dir, Budget: consistencyTime, Run: outputs.median(), Repeats: v.Limits.RepeatedRuns(), Draw: draw(v)})
 	if err != nil {
 		return p, err
 	}
+	note = cmp.Or(p.repeatsNote(), note)
 	if err := p.set.Reference(ctx, p.runner(reference, newExtra(v, run.ReferenceID, outputs, 2), &held)); err != nil {
 		return p, err
 	}
 	p.golden, p.rerun, err = checkGolden(ctx, v, outputs, max(outputs.median(), goldenSlower*one))
 	return p, err
+}
+
+// repeatParts is how many times the repeated runs that limits ask for may take what is foreseen: a run may take half of what is left, and
+// twice what is foreseen.
+const repeatParts = 4
+
+// repeatTime is what the repeated runs that limits ask for take of an engine, as far as that is known before; 0 if they ask for none.
+func (p consistencyChecks) repeatTime() time.Duration {
+	if p.v.Limits.RepeatedRuns() == 0 {
+		return 0
+	}
+	return time.Duration(p.set.Repeated()) * p.outputs.median()
+}
+
+// repeatsNote is how many repeated runs limits ask for, and what they take; empty if they ask for none.
+func (p consistencyChecks) repeatsNote() string {
+	if p.v.Limits.RepeatedRuns() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the limits ask for %s of each engine, about %v", registry.Count(p.v.Limits.RepeatedRuns(), "repeated run"), p.repeatTime().Round(time.Second/10))
 }
 
 // draw picks cases and sizes at random, so that a builder cannot predict them.
@@ -79,6 +101,7 @@ func (p consistencyChecks) run(ctx context.Context, c run.Candidate, left *extra
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
+	left.more(repeatParts * p.repeatTime())
 	dir := filepath.Join(p.dir, c.ID)
 	defer os.RemoveAll(dir)
 	comparison, err := comparisonOfSome(ctx, p.v, c.Engine.Precision)
@@ -163,7 +186,7 @@ func (p consistencyChecks) loader(c run.Candidate, left *extra, held *[]string) 
 		var outputs []string
 		once := run.Job.Run.Engines[0]
 		run.Job.Run.Engines = nil
-		for i := range loadsOf(left.load, p.outputs.median(), cmp.Or(p.v.Env.MostLoads, mostLoads)) {
+		for i := range loadsOf(left.load, time.Duration(p.set.LoadCases())*p.outputs.median(), cmp.Or(p.v.Env.MostLoads, mostLoads)) {
 			once.ID = fmt.Sprintf("%s-load-%d", c.ID, i+1)
 			run.Job.Run.Engines = append(run.Job.Run.Engines, once)
 			outputs = append(outputs, filepath.Join(dir, "outputs", once.ID))
@@ -175,9 +198,9 @@ func (p consistencyChecks) loader(c run.Candidate, left *extra, held *[]string) 
 	}
 }
 
-// loadsOf is how often an engine is loaded that takes so long to load, and so long for a case: at most so often.
-func loadsOf(load, one time.Duration, most int) int {
-	each := load + consistency.LoadCases*one
+// loadsOf is how often an engine is loaded that takes so long to load, and so long for its cases: at most so often.
+func loadsOf(load, cases time.Duration, most int) int {
+	each := load + cases
 	if each <= 0 {
 		return most
 	}

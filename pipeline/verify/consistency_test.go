@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -36,14 +35,14 @@ func TestJitterBesideAnOutputThatIsUndecided(t *testing.T) {
 func TestLoadsOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		load, one time.Duration
-		want      int
+		load, cases time.Duration
+		want        int
 	}{
 		{0, 0, mostLoads}, {time.Millisecond, 0, mostLoads}, {loadsTime / mostLoads, 0, mostLoads}, {loadsTime / (mostLoads - 1), 0, mostLoads - 1},
-		{time.Second, 0, 5}, {0, loadsTime / consistency.LoadCases / 4, 4}, {loadsTime / 3, 0, 3}, {loadsTime, 0, 2}, {time.Hour, time.Hour, 2},
+		{time.Second, 0, 5}, {0, loadsTime / 4, 4}, {loadsTime / 3, 0, 3}, {loadsTime, 0, 2}, {time.Hour, time.Hour, 2},
 	} {
-		if got := loadsOf(c.load, c.one, mostLoads); got != c.want {
-			t.Errorf("%v to load and %v for a case: %d loads, want %d", c.load, c.one, got, c.want)
+		if got := loadsOf(c.load, c.cases, mostLoads); got != c.want {
+			t.Errorf("%v to load and %v for the cases: %d loads, want %d", c.load, c.cases, got, c.want)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func undecided(label string, err error) error {
 // of its own. One that fails alone, too, has no times. Errors: those of ctx.
 func timed(ctx context.Context, v Session, turn run.RunGroup, inputs []toolchain.Input,
 	rounds int, dir string, m measured) (held []string, err error) {
-	execution := turn.Tool.Run(toolchain.RunOptions{Rounds: rounds, Warmup: TimingWarmup, Order: toolchain.OrderInterleaved})
+	execution := turn.Tool.Run(toolchain.RunOptions{Rounds: rounds, Warmup: m.warmup, Order: toolchain.OrderInterleaved})
 	execution.Job.Inputs = append(execution.Job.Inputs, inputs...)
 	for _, c := range turn.Members {
 		execution.AddCandidate(c)

@@ -27,7 +27,10 @@ import (
 // the cases, before anything is timed: looking at the times to decide whether to go on would make
 // bounds wrong.
 const (
+	// Runs before the timed ones: TimingWarmup of them, or as many of slow ones as take warmupTime.
 	TimingWarmup = 20
+	leastWarmup  = 3
+	warmupTime   = 100 * time.Millisecond
 	timingCases  = 16 // at most: the first of the set
 	EngineBatch  = 1
 	timingShard  = "cases-00000.safetensors"
@@ -48,20 +51,29 @@ const (
 	tailOver        = 1 // runs that may be above the limit on the 99th percentile
 )
 
-// timing is how many runs of each engine are timed, and the time that they may take.
+// timing is how many runs of each engine are timed, the time that they may take, and how many runs come before them.
 type timing struct {
 	budget  time.Duration
 	samples int
+	warmup  int
+}
+
+// warmupFor is how many runs come before the timed ones if a run takes so long; 0 is not known.
+func warmupFor(median time.Duration) int {
+	if median <= 0 {
+		return TimingWarmup
+	}
+	return min(max(int(warmupTime/median), leastWarmup), TimingWarmup)
 }
 
 // timingFor plans the measurement from the median of runs on the cases; 0 is not known.
 func timingFor(v Session, median time.Duration) timing {
-	limits, t := v.Limits.Latency, timing{recordedTime, recordedSamples}
+	limits, t := v.Limits.Latency, timing{recordedTime, recordedSamples, warmupFor(median)}
 	if limits != (validators.LatencyLimits{}) {
-		t = timing{limitedTime, MaxSamples}
+		t.budget, t.samples = limitedTime, MaxSamples
 	}
 	if v.Env.LatencyTime > 0 {
-		t = timing{v.Env.LatencyTime, math.MaxInt}
+		t.budget, t.samples = v.Env.LatencyTime, math.MaxInt
 	}
 	if limits.P99 != nil {
 		t = t.tail(v.Limits.TailRuns(tailOver), median, v.Env.LatencyTime > 0)
@@ -97,6 +109,7 @@ type measured struct {
 	broken  map[string]error // those that could not be timed
 	beside  map[string]compared
 	budget  time.Duration
+	warmup  int
 	took    time.Duration    // of all that was measured
 	fitness evidence.Fitness // of the machine meanwhile
 }
@@ -170,7 +183,7 @@ func measure(ctx context.Context, v Session, outputs RunOutputs) (_ measured, er
 	var note string
 	defer func() { done(note, err, held...) }()
 	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool),
-		broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget}
+		broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget, warmup: plan.warmup}
 	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c run.Candidate) bool { return outputs.broken[c.ID] != nil })
 	for _, group := range v.Tools.RunGroups(running) {
 		if group.Name == run.OnnxRuntime {

@@ -27,12 +27,13 @@ func TestTimingOfAVerification(t *testing.T) {
 		median time.Duration
 		want   timing
 	}{
-		"nothing is limited":          {limits(validators.LatencyLimits{}), 0, 0, timing{recordedTime, recordedSamples}},
-		"a median is":                 {limits(median), 0, 0, timing{limitedTime, MaxSamples}},
-		"a tail is":                   {limits(tail), 0, slow, timing{time.Duration(runs) * slow, runs}},
-		"time is given":               {limits(median), time.Second, time.Millisecond, timing{time.Second, 1000}},
-		"slow runs fill the time":     {limits(median), 0, limitedTime / 100, timing{limitedTime, 100}},
-		"the slowest have the fewest": {limits(median), 0, time.Hour, timing{limitedTime, minSamples}},
+		"nothing is limited":          {limits(validators.LatencyLimits{}), 0, 0, timing{recordedTime, recordedSamples, TimingWarmup}},
+		"a median is":                 {limits(median), 0, 0, timing{limitedTime, MaxSamples, TimingWarmup}},
+		"a tail is":                   {limits(tail), 0, slow, timing{time.Duration(runs) * slow, runs, warmupFor(slow)}},
+		"time is given":               {limits(median), time.Second, time.Millisecond, timing{time.Second, 1000, TimingWarmup}},
+		"slow runs fill the time":     {limits(median), 0, limitedTime / 100, timing{limitedTime, 100, leastWarmup}},
+		"slow runs have few before":   {limits(validators.LatencyLimits{}), 0, 10 * time.Millisecond, timing{recordedTime, 100, 10}},
+		"the slowest have the fewest": {limits(median), 0, time.Hour, timing{limitedTime, minSamples, leastWarmup}},
 	} {
 		v := Session{Env: &run.Env{LatencyTime: c.time}}
 		v.Limits = c.limits
@@ -84,7 +85,7 @@ func TestFitnessFor(t *testing.T) {
 // Runs for the tail get their time, unless the budget is fixed or it would be more than there is at most.
 func TestTimingOfATail(t *testing.T) {
 	t.Parallel()
-	start := timing{budget: time.Second, samples: 10}
+	start := timing{budget: time.Second, samples: 10, warmup: 5}
 	longest := int(tailTime / time.Millisecond)
 	for name, c := range map[string]struct {
 		runs   int
@@ -92,13 +93,13 @@ func TestTimingOfATail(t *testing.T) {
 		fixed  bool
 		want   timing
 	}{
-		"it fits":                {2000, time.Millisecond, false, timing{2 * time.Second, 2000}},
-		"fewer than there are":   {5, time.Millisecond, false, timing{time.Second, 10}},
-		"more than fits":         {longest + 1, time.Millisecond, false, timing{tailTime, longest + 1}},
-		"exactly what fits":      {longest, time.Millisecond, false, timing{tailTime, longest}},
-		"a time of nothing":      {2000, 0, false, timing{tailTime, 2000}},
-		"a budget that is fixed": {2000, time.Millisecond, true, timing{time.Second, 2000}},
-		"fixed, without a time":  {2000, 0, true, timing{time.Second, 2000}},
+		"it fits":                {2000, time.Millisecond, false, timing{2 * time.Second, 2000, 5}},
+		"fewer than there are":   {5, time.Millisecond, false, timing{time.Second, 10, 5}},
+		"more than fits":         {longest + 1, time.Millisecond, false, timing{tailTime, longest + 1, 5}},
+		"exactly what fits":      {longest, time.Millisecond, false, timing{tailTime, longest, 5}},
+		"a time of nothing":      {2000, 0, false, timing{tailTime, 2000, 5}},
+		"a budget that is fixed": {2000, time.Millisecond, true, timing{time.Second, 2000, 5}},
+		"fixed, without a time":  {2000, 0, true, timing{time.Second, 2000, 5}},
 	} {
 		if got := start.tail(c.runs, c.median, c.fixed); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)

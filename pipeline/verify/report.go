@@ -215,7 +215,7 @@ func performanceOf(v Session, c run.Candidate, outputs RunOutputs, latencies mea
 	reference := latencies.latency(run.ReferenceID)
 	report := evidence.PerformanceReport{
 		ReportHead: head(v, c, v.Began), Latency: latencies.latency(c.ID),
-		Warmup: TimingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.ID],
+		Warmup: latencies.warmup, ReferenceLatency: &reference, Apart: latencies.apart[c.ID],
 		BudgetNs: latencies.budget.Nanoseconds(), TookNs: latencies.took.Nanoseconds()}
 	fitness := latencies.fitnessFor(c, v.Node, outputs.providers(c.ID))
 	report.Fitness = &fitness

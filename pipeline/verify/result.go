@@ -20,7 +20,7 @@ type Sensitivity struct {
 	// limits of parity, those that the spec excludes already among them: it was built so
 	// and compared on all cases. It is empty if no part of the tried nodes suffices.
 	Exclude []string `json:"exclude,omitempty"`
-	// Unsuited is true where more than two thirds of the nodes would have to stay in full
+	// Unsuited is true where all layers with weights, or more than two thirds of the nodes, would have to stay in full
 	// precision: then little of the model is int8, and Exclude is empty.
 	Unsuited bool `json:"unsuited,omitempty"`
 	// Quantize is the spec's quantize of the variant with Exclude in it, as YAML.

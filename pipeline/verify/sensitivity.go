@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
@@ -34,16 +35,38 @@ func hints(found []VerifiedEngine, failures []error) {
 	}
 }
 
+// shownNodes is how many nodes a hint lists.
+const shownNodes = 5
+
+// leavesNothing reports whether Exclude has all nodes that make int8 worth its errors. It is not known if some were not tried.
+func (s *Sensitivity) leavesNothing() bool {
+	heavy := 0
+	for _, n := range s.Nodes {
+		if !slices.Contains(heavyOperators, n.Operator) {
+			continue
+		}
+		if heavy++; !slices.Contains(s.Exclude, n.Node) {
+			return false
+		}
+	}
+	return heavy > 0 && len(s.Nodes) >= s.Of
+}
+
 // hint says what to do about the variant.
 func (s *Sensitivity) hint() string {
 	does := "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
 	switch {
+	case s.Quantize != "" && !s.Unsuited && len(s.Exclude) > shownNodes:
+		return fmt.Sprintf("variant %s keeps its limits with %d nodes in full precision: %s, which cost most, and %d others; "+
+			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16",
+			s.Variant, len(s.Exclude), strings.Join(s.Exclude[:shownNodes], ", "), len(s.Exclude)-shownNodes)
 	case s.Quantize != "" && !s.Unsuited:
 		return fmt.Sprintf("variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
 	case s.Quantize == "" && s.Unfinished:
 		does = "the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m"
 	case s.Unsuited:
-		does = "this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware"
+		does = "int8 does not fit this model: all its layers with weights, or more than two thirds of its graph nodes, would have to stay in full precision: " +
+			"use fp16 or fp32, or try tool nncf with accuracy_aware"
 	}
 	return fmt.Sprintf("variant %s: %s", s.Variant, does)
 }
@@ -158,6 +181,9 @@ func findSensitivity(ctx context.Context, v Session, c run.Candidate, made run.R
 	}
 	s.Unfinished = len(s.Nodes) < s.Of
 	err = a.propose(ctx, s)
+	if s.leavesNothing() {
+		s.Unsuited, s.Exclude = true, nil
+	}
 	if s.Exclude != nil {
 		s.Quantize = specQuantize(made.Quantize, c.Engine.Target, s.Exclude).Flow()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -91,12 +92,51 @@ func TestHintsOnce(t *testing.T) {
 	hints(found, failures)
 	want := []string{
 		"variant int8 keeps its limits with these nodes in full precision: write quantize: {exclude: [a]}",
-		"variant int8: this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware",
+		"variant int8: int8 does not fit this model: all its layers with weights, or more than two thirds of its graph nodes, would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware",
 		"variant int8: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m",
 		"variant other keeps its limits with these nodes in full precision: write quantize: {exclude: [a]}",
 		"variant other: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16",
 	}
 	if got := registry.Hints(errors.Join(failures...)); !slices.Equal(got, want) {
 		t.Errorf("hints %q, want %q", got, want)
+	}
+}
+
+// A hint lists a few nodes, the worst first, and the number of others.
+func TestHintOfManyNodes(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for n, want := range map[int]string{
+		5: "variant int8 keeps its limits with these nodes in full precision: write quantize: {exclude: [a, b, c, d, e]}",
+		7: "variant int8 keeps its limits with 7 nodes in full precision: a, b, c, d, e, which cost most, and 2 others; " +
+			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16",
+	} {
+		s := Sensitivity{Variant: "int8", Exclude: names[:n], Quantize: "{exclude: [" + strings.Join(names[:n], ", ") + "]}"}
+		if got := s.hint(); got != want {
+			t.Errorf("%d nodes: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// Where every layer with weights would stay in full precision, nothing of int8 is left.
+func TestLeavesNothing(t *testing.T) {
+	t.Parallel()
+	nodes := []GraphNodeSensitivity{{Node: "a", Operator: "Conv"}, {Node: "b", Operator: "Relu"}, {Node: "c", Operator: "Gemm"}}
+	for name, c := range map[string]struct {
+		nodes   []GraphNodeSensitivity
+		of      int
+		exclude []string
+		want    bool
+	}{
+		"all with weights":   {nodes, 3, []string{"a", "c"}, true},
+		"one is left":        {nodes, 3, []string{"a", "b"}, false},
+		"none is excluded":   {nodes, 3, nil, false},
+		"not all were tried": {nodes, 4, []string{"a", "c"}, false},
+		"there are none":     {nodes[1:2], 1, []string{"b"}, false},
+	} {
+		s := Sensitivity{Nodes: c.nodes, Of: c.of, Exclude: c.exclude}
+		if got := s.leavesNothing(); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }

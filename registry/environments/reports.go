@@ -9,15 +9,16 @@ import (
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
-// reports are how fresh reports must be, of how many verifiers, and on how many cases.
+// reports are how fresh reports must be, of how many verifiers, on how many cases, and with how many repeated runs.
 type reports struct {
 	MaxAge    age    `yaml:"max-age"`
 	Verifiers amount `yaml:"verifiers"`
 	Cases     amount `yaml:"cases"`
+	Rare      amount `yaml:"rare"`
 }
 
 func (r reports) rule() policy.ReportRule {
-	return policy.ReportRule{MaxAge: time.Duration(r.MaxAge), Verifiers: int(r.Verifiers), Cases: int(r.Cases)}
+	return policy.ReportRule{MaxAge: time.Duration(r.MaxAge), Verifiers: int(r.Verifiers), Cases: int(r.Cases), Rare: int(r.Rare)}
 }
 
 // amount is how many of something there must be; 0 where the key is absent.

@@ -30,6 +30,7 @@ const (
 	passFresh    passRule = iota + 1 // it is young enough
 	passCompared                     // it compared with what the promotion replaces, if it compared at all
 	passCases                        // it shows something of enough cases
+	passRare                         // it has enough repeated runs
 	passRecorded                     // its cases were recorded
 	passAccuracy                     // it shows the accuracy
 	passCeilings                     // no limit is looser than its ceiling
@@ -37,7 +38,7 @@ const (
 
 // passRules are the rules on passes of an engine that a policy has.
 func (p Policy) passRules(e artifact.Engine) []passRule {
-	rules := []passRule{passFresh, passCompared, passCases}
+	rules := []passRule{passFresh, passCompared, passCases, passRare}
 	if slices.Contains(p.Require, RequireRecordedCases) {
 		rules = append(rules, passRecorded)
 	}
@@ -74,6 +75,10 @@ func (p Policy) breaks(pass evidence.Report, e artifact.Engine, rule passRule) s
 	case passCases:
 		if shown := evidence.CasesOf(pass); shown < p.Reports.Cases {
 			return fmt.Sprintf("a report shows %s of the %d that are wanted", registry.Count(shown, "case"), p.Reports.Cases)
+		}
+	case passRare:
+		if missed := pass.Checks.MissedOneIn(); missed < p.Reports.Rare {
+			return p.Reports.lacksRuns(missed)
 		}
 	case passRecorded:
 		return unrecorded(pass.Cases.Origin)

@@ -116,7 +116,7 @@ func requirementRows() []requirementRow {
 			noCommand: staysAgainst, items: []string{ReadyUnrestricted}, judge: judge{perEngine, judgeRestrictions}},
 		{name: requireCIJob, words: "the job of `ci-job` built the release and every engine", follows: func(j judging) bool { return j.policy.CIJob != nil }, role: evidence.RoleBuilder,
 			awaits: awaits{role: evidence.RoleBuilder, first: true}, noCommand: needsBuild, items: []string{ReadyProvenance}, judge: releaseAndEngines(judgeCIJob)},
-		{name: requireReports, words: "passes are as fresh and of as many verifiers and cases as `reports` asks", follows: func(j judging) bool { return !j.policy.Reports.IsZero() }, skippable: true,
+		{name: requireReports, words: "passes are as fresh and of as many verifiers, cases and repeated runs as `reports` asks", follows: func(j judging) bool { return !j.policy.Reports.IsZero() }, skippable: true,
 			awaits: awaits{role: evidence.RoleVerifier}, command: commandToVerify, items: []string{ReadyParity}, judge: eachEngine(judgeReports)},
 		{name: RequireCoverage, words: "every node type of `coverage` gets an engine that was shown on it", follows: func(j judging) bool { return !j.policy.Coverage.IsZero() }, skippable: true,
 			awaits: awaits{role: evidence.RoleVerifier}, command: commandToVerify, applicable: func(req Requirement) bool { return req.Unshown },

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -16,16 +17,53 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
-// Whatever an engine throws, the error names engine, shard and case in fields; what a driver knows besides stays.
-func TestFailuresNameTheCase(t *testing.T) {
+// What a tool throws gets the step, the node if the tool was at one, and a remedy. What a driver refuses has its own words.
+func TestFailuresNameTheStep(t *testing.T) {
 	t.Parallel()
+	program, model := failing(t), modelFile(t)
+	for verb, c := range map[toolchain.Verb]struct {
+		code registry.Code
+		want string
+	}{
+		toolchain.VerbQuantize: {registry.CodeInternal, "failing: quantize failed at node 'conv1' (Conv): ValueError: no scale for an empty range; " +
+			"leave nodes in full precision (exclude), or take another method or tool, or report this to the makers of the tool"},
+		toolchain.VerbCompile: {registry.CodeInvalid, "failing: compile failed: KeyError: 'shape'; " +
+			"take another variant or another toolchain for this target, or report this to the makers of the tool"},
+		toolchain.VerbCompress: {registry.CodeInvalid, "failing: nothing to prune"},
+	} {
+		job := toolchain.Job{Verb: verb, Inputs: []toolchain.Input{toolchaintest.Input(t, toolchain.RoleModel, "model.bin", model)}}
+		if _, err := driverproc.Do(t.Context(), program, driverproc.Budget{}, job, t.TempDir()); !registry.HasCode(err, c.code) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", verb, err, c.want)
+		}
+	}
+}
+
+// failing is the driver of testdata/failing.py.
+func failing(t *testing.T) driverproc.Program {
+	t.Helper()
 	record, err := toolchaintest.Installed(t, "onnxruntime").Find("onnxruntime")
 	if err != nil {
 		t.Fatal(err)
 	}
 	python, testdata, common := record.Interpreter(), absolute(t, "testdata"), absolute(t, "../drivers/common")
-	program := driverproc.Program{Name: "failing", Path: python, Reads: append(record.Folders(), testdata, common),
+	return driverproc.Program{Name: "failing", Path: python, Reads: append(record.Folders(), testdata, common),
 		Args: []string{python, "-s", "-P", "-B", filepath.Join(testdata, "failing.py"), common}}
+}
+
+// modelFile writes a file that stands for a model.
+func modelFile(t *testing.T) string {
+	t.Helper()
+	model := filepath.Join(t.TempDir(), "model.bin")
+	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+// Whatever an engine throws, the error names engine, shard and case in fields; what a driver knows besides stays.
+func TestFailuresNameTheCase(t *testing.T) {
+	t.Parallel()
+	program, model := failing(t), modelFile(t)
 	write := func(name string, values []float32, shape ...int64) toolchain.Input {
 		x := tensor.Tensor{DType: tensor.Float32, Shape: shape}
 		for _, v := range values {
@@ -40,10 +78,6 @@ func TestFailuresNameTheCase(t *testing.T) {
 			t.Fatal(err)
 		}
 		return toolchaintest.Input(t, toolchain.RoleCases, name, path)
-	}
-	model := filepath.Join(t.TempDir(), "model.bin")
-	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
-		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		second toolchain.Input

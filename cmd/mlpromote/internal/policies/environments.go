@@ -144,6 +144,9 @@ func asksFor(e policy.Environment) string {
 		if rule.Cases > 0 {
 			text += fmt.Sprintf(" on %s or more", registry.Count(rule.Cases, "case"))
 		}
+		if rule.Rare > 0 {
+			text += fmt.Sprintf(", with repeated runs for a difference in one of %d requests", rule.Rare)
+		}
 		if rule.MaxAge > 0 {
 			text += fmt.Sprintf(", at most %v old", rule.MaxAge)
 		}

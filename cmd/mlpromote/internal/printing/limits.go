@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"mlpromote.dev/mlpromote/registry"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ func Limits(l validators.Limits) string {
 	}
 	if c := l.Consistency; c != nil && c.Required {
 		text += "consistency: every check has run\n"
+	}
+	if runs := l.RepeatedRuns(); runs > 0 {
+		text += fmt.Sprintf("consistency: %s, which miss a difference in one of %d requests half of the time\n", registry.Count(runs, "repeated run"), l.Consistency.Rare)
 	}
 	text += fmt.Sprintf("cases: at least %d\n", l.MinCases)
 	if l.Confidence > 0 {

@@ -98,10 +98,36 @@ def versions(*names):
     return {"tool": {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}}
 
 
-def explain(e, kinds):
-    """The error of the protocol for an exception. kinds has codes by the name of a class,
+# What to do about an exception of the tool in a step that makes files; a run names the engine and the case instead.
+REMEDIES = {
+    "import": "export the model again, with other versions or fewer operators of its own",
+    "quantize": "leave nodes in full precision (exclude), or take another method or tool",
+    "compress": "leave layers out, or take another method",
+    "compile": "take another variant or another toolchain for this target",
+}
+
+
+def explain(e, kinds, verb=None):
+    """The error of the protocol for an exception of a verb. kinds has codes by the name of a class,
     since classes of tools exist only where the tool can be imported."""
-    return {**subject_of(e), **coded(e, kinds)}
+    error = {**subject_of(e), **coded(e, kinds)}
+    if verb in REMEDIES and error["message"].startswith(type(e).__name__ + ": "):
+        node = node_of(e)
+        at = f" at node {node.name!r} ({node.op_type})" if node else ""
+        error["message"] = f"{verb} failed{at}: {error['message']}; {REMEDIES[verb]}, or report this to the makers of the tool"
+    return error
+
+
+def node_of(e):
+    """The node of an ONNX graph that the tool was at, by the variables of the innermost function that has one; None if it is not known."""
+    frames, found = e.__traceback__, None
+    while frames:
+        variables = frames.tb_frame.f_locals
+        for node in (variables.get("node"), getattr(variables.get("self"), "node", None)):
+            if all(isinstance(getattr(node, name, None), str) for name in ("name", "op_type")):
+                found = node
+        frames = frames.tb_next
+    return found
 
 
 def coded(e, kinds):
@@ -133,7 +159,7 @@ def main(verbs, kinds=None):
     except Exception as e:  # whatever a tool throws becomes an answer
         if not isinstance(e, Refused):
             logging.exception("%s", request.get("verb"))
-        response = {"ok": False, "error": explain(e, kinds or {})}
+        response = {"ok": False, "error": explain(e, kinds or {}, request.get("verb"))}
     response.update(protocol=PROTOCOL, id=request.get("id"))
     with open(request["response_path"], "w", encoding="utf-8") as f:
         json.dump(response, f)

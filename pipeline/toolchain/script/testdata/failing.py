@@ -1,4 +1,4 @@
-"""A driver whose engines fail on the values of a case: failing.py COMMON."""
+"""A driver whose engines fail on the values of a case, and whose tools throw: failing.py COMMON."""
 
 import sys
 
@@ -20,4 +20,24 @@ class Engine:
         return [feed["x"]]
 
 
-sys.exit(main({"run": run(Engine)}))
+class Node:
+    name, op_type = "conv1", "Conv"
+
+
+def quantize_node(node):
+    raise ValueError("no scale for an empty range")
+
+
+def quantize(request):
+    quantize_node(Node())
+
+
+def compile_(request):
+    raise KeyError("shape")
+
+
+def compress(request):
+    raise Refused("bad_input", "nothing to prune")
+
+
+sys.exit(main({"run": run(Engine), "quantize": quantize, "compile": compile_, "compress": compress}, {"KeyError": "bad_input"}))
