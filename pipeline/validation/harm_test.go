@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // effect is what an engine does to the task of its model, as testdata/trained/judge.py measures it on the labels of the cases.
@@ -112,4 +113,51 @@ func harm(e effect, a allowance) string {
 		return fmt.Sprintf("%.1f %% of the answers changed", 100*e.Changed)
 	}
 	return ""
+}
+
+// An engine harms by its metric, a group, its answers, its state, or values that are not finite. In int8 the honest engine counts.
+func TestHarm(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*effect)) effect {
+		e := effect{Metric: "accuracy", Better: "more", Reference: 0.9, Engine: 0.9, Groups: map[string][2]float64{"class 1": {0.8, 0.8}}, Finite: true, Differs: true}
+		change(&e)
+		return e
+	}
+	nothing := with(func(*effect) {})
+	poor := with(func(e *effect) { e.Engine, e.Changed, e.State = 0.87, 0.05, 0.1 })
+	broken := with(func(e *effect) { e.Engine, e.Changed = 0.5, 0.5 })
+	for name, c := range map[string]struct {
+		e       effect
+		variant string
+		faulty  bool
+		honest  effect
+		want    string // in the harm; empty for none
+	}{
+		"a difference alone":                {nothing, "fp32", true, nothing, ""},
+		"the same bits":                     {with(func(e *effect) { e.Differs, e.Engine = false, 0.5 }), "fp32", true, nothing, ""},
+		"infinity":                          {with(func(e *effect) { e.Finite = false }), "fp32", true, nothing, "not finite"},
+		"a point":                           {with(func(e *effect) { e.Engine = 0.89 }), "fp32", true, nothing, ""},
+		"more than a point":                 {with(func(e *effect) { e.Engine = 0.888 }), "fp16", true, nothing, "accuracy 0.888"},
+		"an error that grows":               {with(func(e *effect) { e.Better, e.Engine = "less", 0.96 }), "fp32", true, nothing, "accuracy 0.96"},
+		"an error that shrinks":             {with(func(e *effect) { e.Better, e.Engine, e.Groups = "less", 0.5, nil }), "fp32", true, nothing, ""},
+		"a class lost":                      {with(func(e *effect) { e.Groups["class 1"] = [2]float64{0.8, 0.3} }), "fp32", true, nothing, "class 1"},
+		"answers":                           {with(func(e *effect) { e.Changed = 0.011 }), "fp32", true, nothing, "1.1 % of the answers"},
+		"a state":                           {with(func(e *effect) { e.State = 0.02 }), "fp32", true, nothing, "state"},
+		"as honest engines":                 {poor, "int8-static", true, poor, ""},
+		"two points more":                   {with(func(e *effect) { e.Engine = 0.849 }), "int8-static", true, poor, "accuracy 0.849"},
+		"more answers than honest":          {with(func(e *effect) { e.Changed = 0.12 }), "int8-static", true, poor, "12.0 %"},
+		"a state worse than honest":         {with(func(e *effect) { e.State = 0.23 }), "int8-static", true, poor, "state"},
+		"an honest engine, rounded":         {poor, "int8-static", false, effect{}, ""},
+		"an honest engine, bad":             {broken, "int8-dynamic", false, effect{}, "accuracy 0.5"},
+		"as bad as an honest engine":        {broken, "int8-dynamic", true, broken, "accuracy 0.5"},
+		"better than an honest one, broken": {poor, "int8-dynamic", true, broken, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := harm(c.e, allowed(c.variant, c.faulty, c.honest))
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("harm %q, want %q", got, c.want)
+			}
+		})
+	}
 }

@@ -39,7 +39,7 @@ var numpyKinds = []string{"trees", "trees-regressor", "price"}
 var treeKinds = []string{"trees", "trees-regressor"}
 
 // openvinoKinds are also built for OpenVINO.
-var openvinoKinds = []string{"cnn", "segmentation", "price", "audio", "vit"}
+var openvinoKinds = []string{"cnn", "segmentation", "price"}
 
 // narrowCalibration is the fault of a calibration that lacks most of the range of the inputs.
 const narrowCalibration = "narrow-calibration"

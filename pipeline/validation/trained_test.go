@@ -42,16 +42,22 @@ func TestTrained(t *testing.T) {
 	kinds := matching(t, os.Getenv("MLPROMOTE_TRAINED_KINDS"))
 	until := deadline(t)
 	var all []engineRecord
-	done, want := 0, 0
+	done := 0
 	for _, seed := range seeds {
-		for _, kind := range kinds {
-			found, finished := runKind(t, folder, name, kind, seed, until)
-			all, want = append(all, found...), want+1
-			if finished {
-				done++
+		for part := 1; part <= trainedParts; part++ { // a run that is stopped has something of all kinds
+			for _, kind := range kinds {
+				found, finished := runKind(t, folder, name, kind, seed, part, until)
+				if part < trainedParts {
+					continue
+				}
+				all = append(all, found...)
+				if finished {
+					done++
+				}
 			}
 		}
 	}
+	want := len(seeds) * len(kinds)
 	page := trainedPage(all, trainedHead(t, all, name, fmt.Sprintf("%d of %d models", done, want)))
 	path := cmp.Or(os.Getenv("MLPROMOTE_TRAINED_PAGE"), filepath.Join(folder, name+".md"))
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -59,8 +65,12 @@ func TestTrained(t *testing.T) {
 	}
 }
 
-// runKind runs the engines of a model that no earlier run has judged, the honest ones first. finished is false if the time ended before.
-func runKind(t *testing.T, folder, name, kind string, seed int, until time.Time) (records []engineRecord, finished bool) {
+// trainedParts is the number of parts in which the tasks of a model run.
+const trainedParts = 4
+
+// runKind runs the engines of a model that no earlier run has judged, the honest ones first, up to a part of them. finished is false if the
+// time ended before.
+func runKind(t *testing.T, folder, name, kind string, seed, part int, until time.Time) (records []engineRecord, finished bool) {
 	t.Helper()
 	done, err := openResults[engineRecord](filepath.Join(folder, fmt.Sprintf("%s-%s-%d.jsonl", name, kind, seed)), programID(t))
 	if err != nil {
@@ -72,7 +82,7 @@ func runKind(t *testing.T, folder, name, kind string, seed int, until time.Time)
 	}
 	m := trainedModel(t, filepath.Join(folder, "models"), kind, seed)
 	tasks := trainedTasks(t, m)
-	for i, task := range tasks {
+	for i, task := range tasks[:(len(tasks)*part+trainedParts-1)/trainedParts] {
 		if done.done[task.String()] {
 			continue
 		}
@@ -141,8 +151,8 @@ func trainedTasks(t *testing.T, m trained) []trainedTask {
 	return all
 }
 
-// The sample of every run: two models that are trained here without PyTorch, each with an honest engine that passes and two faults that harm
-// its task and do not.
+// The sample of every run: two models that are trained without PyTorch. The honest engine of each passes, and two engines with faults that
+// harm its task do not.
 func TestVerifierOnTrainedModels(t *testing.T) { //nolint:tparallel // the group must end before its results are counted
 	t.Parallel()
 	folder := t.TempDir()
@@ -150,9 +160,9 @@ func TestVerifierOnTrainedModels(t *testing.T) { //nolint:tparallel // the group
 	var all []engineRecord
 	t.Run("models", func(t *testing.T) {
 		for kind, tasks := range map[string][]trainedTask{
-			"price": {{fault: "", variants: []string{"fp32", "int8-static"}}, {fault: "cheap-group-at-the-median", variants: []string{"int8-static"}},
+			"price": {{variants: []string{"fp32"}}, {fault: "cheap-group-at-the-median", variants: []string{"int8-static"}},
 				{fault: "older-checkpoint", variants: []string{"fp32"}}},
-			"trees": {{fault: "", variants: []string{"fp32"}}, {fault: "class-trees-missing", variants: []string{"fp32"}},
+			"trees": {{variants: []string{"fp32"}}, {fault: "class-trees-missing", variants: []string{"fp32"}},
 				{fault: "thresholds-rounded", variants: []string{"fp32"}}},
 		} {
 			t.Run(kind, func(t *testing.T) {
@@ -191,7 +201,7 @@ func TestVerifierOnTrainedModels(t *testing.T) { //nolint:tparallel // the group
 			}
 		}
 	}
-	if honest != 3 || faulty != 4 {
-		t.Errorf("%d honest and %d faulty engines, want 3 and 4", honest, faulty)
+	if honest != 2 || faulty != 4 {
+		t.Errorf("%d honest and %d faulty engines, want 2 and 4", honest, faulty)
 	}
 }

@@ -16,7 +16,7 @@ class Price:
         x = r.normal(size=(count, self.width))
         x[:, 1] = r.poisson(2.0, count)
         code = r.choice(CODES, count, p=[0.3, 0.2, 0.15, 0.12, 0.1, 0.06, 0.04, 0.03])
-        log = 4.6 + self.tilt[code] + 1.1 * x[:, 0] + 0.35 * x[:, 1] + 0.5 * x[:, 2] * (x[:, 3] > 0) + 0.3 * abs(x[:, 4]) + r.normal(0, 0.15, count)
+        log = 4.6 + self.tilt[code] + 0.9 * x[:, 0] + 0.35 * x[:, 1] + 0.5 * x[:, 2] * (x[:, 3] > 0) + 0.3 * abs(x[:, 4]) + r.normal(0, 0.15, count)
         return np.concatenate([x, np.eye(CODES)[code]], 1).astype("float32"), np.exp(log)[:, None].astype("float32")
 
     def forward(self, w, x):
@@ -54,7 +54,7 @@ class Price:
 
     def make(self, seed, folder):
         r = np.random.RandomState(seed)
-        self.tilt = r.normal(0, 0.9, CODES)
+        self.tilt = r.normal(0, 0.7, CODES)
         w, early = self.train(r)
         x, y = self.data(r, self.cases)
         self.low, self.middle, self.high = np.quantile(np.exp(self.forward(w, x)[2]), (0.2, 0.4, 0.97))
