@@ -73,13 +73,20 @@ func lossOf(better string, reference, engine float64) float64 {
 	return reference - engine
 }
 
+// leastGroup is the metric that the reference reaches in a group that can be lost. A group below it hardly works, and a single case is much of
+// it.
+const leastGroup = 0.3
+
 // groupLost is the part of its metric that a group loses; of an error its growth.
 func (e effect) groupLost(name string) float64 {
 	g := e.Groups[name]
-	if e.Better == "less" {
+	switch {
+	case e.Better == "less":
 		return lossOf("less", g[0], g[1])
+	case g[0] < leastGroup:
+		return 0
 	}
-	return (g[0] - g[1]) / max(g[0], 1e-9)
+	return (g[0] - g[1]) / g[0]
 }
 
 // worstGroup is the largest of these losses.
@@ -141,6 +148,7 @@ func TestHarm(t *testing.T) {
 		"an error that grows":               {with(func(e *effect) { e.Better, e.Engine = "less", 0.96 }), "fp32", true, nothing, "accuracy 0.96"},
 		"an error that shrinks":             {with(func(e *effect) { e.Better, e.Engine, e.Groups = "less", 0.5, nil }), "fp32", true, nothing, ""},
 		"a class lost":                      {with(func(e *effect) { e.Groups["class 1"] = [2]float64{0.8, 0.3} }), "fp32", true, nothing, "class 1"},
+		"a class that never worked":         {with(func(e *effect) { e.Groups["class 1"] = [2]float64{0.2, 0} }), "fp32", true, nothing, ""},
 		"answers":                           {with(func(e *effect) { e.Changed = 0.011 }), "fp32", true, nothing, "1.1 % of the answers"},
 		"a state":                           {with(func(e *effect) { e.State = 0.02 }), "fp32", true, nothing, "state"},
 		"as honest engines":                 {poor, "int8-static", true, poor, ""},

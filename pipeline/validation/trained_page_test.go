@@ -152,13 +152,13 @@ harms if any of these holds:
    if it loses %g points or %g %% more than the honest engine of the same model, runtime and variant. An honest engine in int8 harms by %g points or %g %%;
    if it does, its faults are held to this, too.
 3. A group (a class, a quarter of the values, a category, half of a picture) loses more than half of its metric, or its error grows by more than half; of faults
-   in int8 also by more than 1.5 times the honest engine's loss.
+   in int8 also by more than 1.5 times the honest engine's loss. Groups in which the reference itself is below %g do not count.
 4. More than %g %% of the answers change; in int8 more than %g %% and twice the share that the honest engine changes. Changed answers of honest engines in int8 do not
    count as long as the metric stays.
 5. A state is wrong by more than %g of its spread; in int8 by %g and twice the honest engine's error, and for honest engines by %g.
 
 Metrics: accuracy, mean intersection over union, mAP at an overlap of 0.5, AUC, perplexity, mean absolute error, mean relative error, recall at 1.
-`, 100*exact.points, 100*exact.growth, 100*overHonest.points, 100*overHonest.growth, 100*rounded.points, 100*rounded.growth,
+`, 100*exact.points, 100*exact.growth, 100*overHonest.points, 100*overHonest.growth, 100*rounded.points, 100*rounded.growth, leastGroup,
 		100*exact.changed, 100*overHonest.changed, exact.state, overHonest.state, rounded.state)
 }
 

@@ -70,10 +70,11 @@ func interpreter(t *testing.T) string {
 
 // trained is a model that was trained, with its faults.
 type trained struct {
-	kind   string
-	seed   int
-	dir    string
-	Faults []string `json:"faults"`
+	kind     string
+	seed     int
+	dir      string
+	Faults   []string `json:"faults"`
+	Labelled bool     `json:"labelled"` // its cases have labels that init takes
 }
 
 // trainedModel trains a model, or finds the one that an earlier run left in the folder. init drafts its spec, from its cases and their
@@ -101,7 +102,7 @@ func trainedModel(t *testing.T, folder, kind string, seed int) trained {
 	return m
 }
 
-// draft writes the spec as `mlpromote init model.onnx --cases cases.npz --label label` does.
+// draft writes the spec as `mlpromote init model.onnx --cases cases.npz --label label` does; without labels, as init without --label.
 func (m trained) draft() error {
 	path, cases := filepath.Join(m.dir, spec.File), filepath.Join(m.dir, "cases")
 	if _, err := os.Stat(path); err == nil {
@@ -114,7 +115,11 @@ func (m trained) draft() error {
 	if err != nil {
 		return err
 	}
-	imported, err := opened.ImportCases(filepath.Join(m.dir, "cases.npz"), "label", cases)
+	label := ""
+	if m.Labelled {
+		label = "label"
+	}
+	imported, err := opened.ImportCases(filepath.Join(m.dir, "cases.npz"), label, cases)
 	if err != nil {
 		return err
 	}

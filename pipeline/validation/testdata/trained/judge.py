@@ -225,7 +225,7 @@ STATES = {"recurrent": "new_state", "decoder": "present"}
 
 
 def main(kind, folder, outputs):
-    cases = dict(np.load(folder / "cases.npz"))
+    cases = {**np.load(folder / "cases.npz"), **np.load(folder / "truth.npz")}
     ref = reference(folder, cases)
     parts = [safetensors(p) for p in sorted(outputs.iterdir())]
     engine = {n: np.concatenate([p[n] for p in parts]).reshape(ref[n].shape) for n in ref}

@@ -17,6 +17,8 @@ KINDS = {
     "trees": ("trees", "Classifier"), "trees-regressor": ("trees", "Regressor"), "price": ("prices", "Price"),
 }
 NUMPY = ("trees", "trees-regressor", "price")
+# Kinds with labels that `mlpromote init` does not take: boxes, identities, and a token for a row of one. They are for judge.py alone.
+UNLABELLED = ("detection", "embedding", "decoder")
 
 
 def narrow(calibration):
@@ -30,11 +32,12 @@ def main(name, seed, folder):
     (folder / "faults").mkdir(parents=True, exist_ok=True)
     make = kind.make if name in NUMPY else lambda seed, folder: importlib.import_module("networks").make(kind, seed, folder)
     feeds, labels, calibration, faults = make(seed, folder)
-    np.savez(folder / "cases.npz", **feeds, **({} if labels is None else {"label": labels}))
+    np.savez(folder / "cases.npz", **feeds, **({} if name in UNLABELLED else {"label": labels}))
+    np.savez(folder / "truth.npz", label=labels)
     for part, tensors in (("calibration", calibration), ("narrow", narrow(calibration))):
         (folder / part).mkdir(exist_ok=True)
         np.savez(folder / part / "calibration.npz", **tensors)
-    (folder / "about.json").write_text(json.dumps({"faults": faults}))
+    (folder / "about.json").write_text(json.dumps({"faults": faults, "labelled": name not in UNLABELLED}))
 
 
 if __name__ == "__main__":
