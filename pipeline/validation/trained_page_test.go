@@ -140,7 +140,7 @@ func harmText() string {
 	return fmt.Sprintf(`Models of 13 kinds are trained on structured data for up to a minute (pipeline/validation/testdata/trained), built and verified by the real
 pipeline. The spec is the draft of `+"`mlpromote init`"+` with variants, calibration and, for OpenVINO, a target added: kinds of outputs are guessed, and accuracy on
 the labels has the limit that init writes. *Honest* engines are the output of the toolchains. *Faults* are in the graph that is compiled, or in the
-calibration. The reference model stays as it is.
+calibration. The reference model stays as it is. Detection, embedding and decoder are judged without labels, because init does not take theirs.
 
 ## Harm
 
@@ -151,8 +151,8 @@ harms if any of these holds:
 2. The metric of the task gets worse on the labels: in fp32 and fp16 by more than %g points, or an error by more than %g %%. In int8 a fault harms
    if it loses %g points or %g %% more than the honest engine of the same model, runtime and variant. An honest engine in int8 harms by %g points or %g %%;
    if it does, its faults are held to this, too.
-3. A group (a class, a quarter of the values, a category, half of a picture) loses more than half of its metric, or its error grows by more than half; of faults
-   in int8 also by more than 1.5 times the honest engine's loss. Groups in which the reference itself is below %g do not count.
+3. A group loses more than half of its metric, or its error grows by more than half; of faults in int8 also by more than 1.5 times the honest
+   engine's loss. A group is a class, a quarter of the values, a category or half of a picture. Groups in which the reference itself is below %g do not count.
 4. More than %g %% of the answers change; in int8 more than %g %% and twice the share that the honest engine changes. Changed answers of honest engines in int8 do not
    count as long as the metric stays.
 5. A state is wrong by more than %g of its spread; in int8 by %g and twice the honest engine's error, and for honest engines by %g.

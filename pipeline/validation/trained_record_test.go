@@ -5,6 +5,7 @@ package validation_test
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -58,15 +59,6 @@ func (r *engineRecord) judgeHarm(before []engineRecord) {
 // labelsRule is the rule that judges accuracy on the labels.
 const labelsRule = "labels"
 
-// lines are the lines of the report that keep an engine from a pass: those of its reasons.
-func (r engineRecord) lines() []figure.Line {
-	lines := make(map[figure.Line]bool)
-	for _, reason := range r.Reasons {
-		lines[validators.LineOf(reason)] = true
-	}
-	return slices.Sorted(maps.Keys(lines))
-}
-
 // rules are the rules that keep an engine from a pass: figures of the cases, trials beyond them, and codes of reasons that have neither.
 func (r engineRecord) rules() []string {
 	fired := make(map[string]bool)
@@ -85,10 +77,33 @@ func (r engineRecord) rules() []string {
 	return slices.Sorted(maps.Keys(fired))
 }
 
+// lines are the lines of the report that keep the engine from a pass.
+func (r engineRecord) lines() []figure.Line {
+	lines := make(map[figure.Line]bool)
+	for _, rule := range r.rules() {
+		lines[lineOfRule(rule)] = true
+	}
+	return slices.Sorted(maps.Keys(lines))
+}
+
+// lineOfRule is the line of the report that a rule belongs to.
+func lineOfRule(rule string) figure.Line {
+	if rule == labelsRule {
+		return figure.Labels
+	}
+	if trial, ok := strings.CutPrefix(rule, trialPrefix); ok {
+		return validators.TrialOf(evidence.Trial(trial)).Line
+	}
+	return validators.LineOf(evidence.Reason{Code: rule, Output: "any", Figure: rule})
+}
+
+// trialPrefix is in front of the name of a trial that is a rule.
+const trialPrefix = "trial "
+
 // ruleOf names the rule of a check or a reason.
 func ruleOf(trial evidence.Trial, name, output, code string) string {
 	if trial != "" && trial != evidence.TrialCases {
-		return "trial " + string(trial)
+		return trialPrefix + string(trial)
 	}
 	if validators.LineOf(evidence.Reason{Code: code, Figure: name, Output: output}) == figure.Labels || output == "" && name != "" {
 		return labelsRule

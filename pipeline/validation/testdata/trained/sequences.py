@@ -160,12 +160,16 @@ class Language(nn.Module):
     def __init__(self, words, width=32, heads=4):
         super().__init__()
         self.width, self.heads, self.table = width, heads, nn.Embedding(words, width)
-        self.places = nn.Parameter(torch.randn(40, width) * 0.1)
+        self.register_buffer("waves", 10000.0 ** (-torch.arange(width // 2) / (width // 2)))
         part = lambda out: nn.ModuleList([nn.Linear(width, out) for _ in range(2)])
         self.key, self.value, self.query, self.out, self.up = part(width), part(width), part(width), part(width), part(2 * width)
         self.down = nn.ModuleList([nn.Linear(2 * width, width) for _ in range(2)])
         self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(5)])
         self.last = nn.Linear(width, words)
+
+    def places(self, at):
+        """Codes of positions by sines (Vaswani and others, Attention is all you need, 2017, 3.5)."""
+        return 0.5 * torch.cat([torch.sin(at[:, None] * self.waves), torch.cos(at[:, None] * self.waves)], 1)
 
     def norm(self, n, x):
         layer = self.norms[n]
@@ -180,7 +184,7 @@ class Language(nn.Module):
     def text(self, ids):
         """Scores at all places, and the keys and values [cases, layer and part, places, width]."""
         steps, kept = ids.shape[1], []
-        x = self.table(ids) + self.places[:steps]
+        x = self.table(ids) + self.places(torch.arange(steps).float())
         later = torch.full((steps, steps), -1e4).triu(1)
 
         def mix(n, y):
@@ -195,8 +199,8 @@ class Language(nn.Module):
         return self.last(self.norm(4, x)), torch.stack(kept, 1)
 
     def forward(self, token, past):
-        at = past.shape[2] + (1 if planted("positions-shifted") else 0)
-        x = self.table(token) + self.places[at : at + 1]
+        at = torch.ones_like(past[:1, 0, :, 0]).sum(1) + (1 if planted("positions-shifted") else 0)
+        x = self.table(token) + self.places(at)
         kept = []
 
         def mix(n, y):
