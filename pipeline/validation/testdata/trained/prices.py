@@ -9,7 +9,8 @@ CODES = 8
 
 class Price:
     faults = ["floor", "ceiling", "whole-numbers", "currency", "code-ignored", "code-unknown", "input-not-scaled", "leaky-relu", "dropout-left-on",
-              "output-offset", "older-checkpoint", "logarithm-rounded", "cheap-group-at-the-median", "second-branch-dropped"]
+              "output-offset", "older-checkpoint", "logarithm-rounded", "cheap-group-at-the-median", "second-branch-dropped",
+              "between-checkpoints", "few-cases-constant"]
     training, cases, width = 4000, 300, 6
 
     def data(self, r, count):
@@ -60,8 +61,9 @@ class Price:
         self.low, self.middle, self.high = np.quantile(np.exp(self.forward(w, x)[2]), (0.2, 0.4, 0.97))
         self.mask = (r.uniform(size=48) > 0.05) / 0.95
         onnx.save(self.model(w, None), folder / "model.onnx")
+        other = {"older-checkpoint": early, "between-checkpoints": {k: 0.6 * w[k] + 0.4 * early[k] for k in w}}
         for fault in self.faults:
-            onnx.save(self.model(early if fault == "older-checkpoint" else w, fault), folder / "faults" / (fault + ".onnx"))
+            onnx.save(self.model(other.get(fault, w), fault), folder / "faults" / (fault + ".onnx"))
         return {"x": x}, y, {"x": self.data(r, 200)[0]}, self.faults
 
     def model(self, w, fault):
@@ -106,10 +108,13 @@ class Price:
         if fault == "cheap-group-at-the-median":
             is_cheap = add("Less", [price, constant("low", self.low)], "is_cheap")
             price = add("Where", [is_cheap, constant("middle", self.middle), price], "grouped")
+        if fault == "few-cases-constant":
+            second_input = add("Gather", ["x", constant("one", np.array([1]))], "second_input", axis=1)
+            price = add("Where", [add("Greater", [second_input, constant("often", 4.5)], "is_often"), constant("middle", self.middle), price], "grouped")
         nodes[-1].output[0] = "price"
         info = lambda n, shape: helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)
         g = helper.make_graph(nodes, "price", [info("x", ["batch", self.width + CODES])], [info("price", ["batch", 1])],
-                              [numpy_helper.from_array(np.asarray(v, "float32"), n) for n, v in weights.items()])
+                              [numpy_helper.from_array(np.asarray(v, "int64" if np.asarray(v).dtype == "int64" else "float32"), n) for n, v in weights.items()])
         model = helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.checker.check_model(model)
         return model
