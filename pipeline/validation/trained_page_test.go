@@ -107,12 +107,12 @@ func trainedPage(all []engineRecord, head string) string {
 	fmt.Fprintf(&b, "# Validation of the verifier on trained models\n\n%s\n%s", head, harmText())
 	fmt.Fprintf(&b, "\n## Result\n\nIntervals are exact, two-sided, of 95 %%. They take engines as independent, and engines of one model are not quite.\n"+
 		"*Without labels* counts the engines that another rule than accuracy on the labels keeps from a pass.\n\n"+
-		"| engines | | number | | share | interval | without labels |\n|---|---|--:|--:|--:|---|--:|\n")
+		"| engines | | number | | share | interval | of them undecided | without labels |\n|---|---|--:|--:|--:|---|--:|--:|\n")
 	line := func(name, precision, verb string, of []engineRecord) {
 		n := caught(of)
 		low, high := interval(n, len(of))
-		fmt.Fprintf(&b, "| %s | %s | %d | %d %s | %s | %s to %s | %d |\n", name, precision, len(of), n, verb,
-			percent(float64(n)/float64(max(len(of), 1))), percent(low), percent(high), caught(of, labelsRule))
+		fmt.Fprintf(&b, "| %s | %s | %d | %d %s | %s | %s to %s | %d | %d |\n", name, precision, len(of), n, verb,
+			percent(float64(n)/float64(max(len(of), 1))), percent(low), percent(high), undecided(of), caught(of, labelsRule))
 	}
 	for _, precision := range []string{"fp32", "fp16", "int8"} {
 		line("faults that harm", precision, "caught", withPrecision(s.harmful, precision))
@@ -124,8 +124,8 @@ func trainedPage(all []engineRecord, head string) string {
 	line("honest, fine", "all", "refused", s.fine)
 	line("honest, with harm", "all", "refused", s.bad)
 	line("faults without harm", "all", "refused", s.other)
-	fmt.Fprintf(&b, "\n%d more faults change no bit of any case, %d of them were refused. Of the refused engines, %d are undecided. "+
-		"A refused engine has a median of %d reasons, by a median of %d rules.\n", len(s.same), caught(s.same), undecided(all),
+	fmt.Fprintf(&b, "\n%d more faults change no bit of any case, %d of them were refused. "+
+		"A refused engine has a median of %d reasons, by a median of %d rules.\n", len(s.same), caught(s.same),
 		median(all, func(r engineRecord) int { return len(r.Reasons) }), median(all, func(r engineRecord) int { return len(r.rules()) }))
 	s.kinds(&b)
 	s.lines(&b)
