@@ -36,8 +36,8 @@ func trainedHead(t *testing.T, all []engineRecord, seeds, part string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("`make validation` wrote this page on %s from %s of the %s seeds, with limits of version %d and the program of commit %s,\n%s, on %s.\n",
-		time.Now().UTC().Format(time.DateOnly), part, seeds, validators.LimitsVersion, programID(t),
+	text := fmt.Sprintf("`make validation` wrote this page on %s from the %s seeds (%s), with limits of version %d and the program of commit %s,\n%s, on %s.\n",
+		time.Now().UTC().Format(time.DateOnly), seeds, part, validators.LimitsVersion, programID(t),
 		strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
 	if seeds == "judging" {
 		return text + fmt.Sprintf("Rules and limits were chosen with models of the seeds %s in view. The models of this page have the seeds %s. "+

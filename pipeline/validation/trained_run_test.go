@@ -77,12 +77,17 @@ type trained struct {
 	Labelled bool     `json:"labelled"` // its cases have labels that init takes
 }
 
+// aboutFile is the file that train.py writes last.
+func aboutFile(folder, kind string, seed int) string {
+	return filepath.Join(folder, fmt.Sprintf("%s-%d", kind, seed), "about.json")
+}
+
 // trainedModel trains a model, or finds the one that an earlier run left in the folder. init drafts its spec, from its cases and their
 // labels.
 func trainedModel(t *testing.T, folder, kind string, seed int) trained {
 	t.Helper()
-	m := trained{kind: kind, seed: seed, dir: filepath.Join(folder, fmt.Sprintf("%s-%d", kind, seed))}
-	about := filepath.Join(m.dir, "about.json")
+	about := aboutFile(folder, kind, seed)
+	m := trained{kind: kind, seed: seed, dir: filepath.Dir(about)}
 	if _, err := os.Stat(about); errors.Is(err, fs.ErrNotExist) {
 		cmd := exec.CommandContext(t.Context(), python(t, kind), "testdata/trained/train.py", kind, fmt.Sprint(seed), m.dir)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -58,7 +58,7 @@ func TestTrained(t *testing.T) {
 		}
 	}
 	want := len(seeds) * len(kinds)
-	page := trainedPage(all, trainedHead(t, all, name, fmt.Sprintf("%d of %d models", done, want)))
+	page := trainedPage(all, trainedHead(t, all, name, fmt.Sprintf("%d engines; %d of %d models are complete", len(all), done, want)))
 	path := cmp.Or(os.Getenv("MLPROMOTE_TRAINED_PAGE"), filepath.Join(folder, name+".md"))
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
@@ -77,10 +77,11 @@ func runKind(t *testing.T, folder, name, kind string, seed, part int, until time
 		t.Fatal(err)
 	}
 	late := func() bool { return !until.IsZero() && time.Now().After(until) }
-	if late() {
+	models := filepath.Join(folder, "models")
+	if _, err := os.Stat(aboutFile(models, kind, seed)); err != nil && late() {
 		return done.records, false
 	}
-	m := trainedModel(t, filepath.Join(folder, "models"), kind, seed)
+	m := trainedModel(t, models, kind, seed)
 	tasks := trainedTasks(t, m)
 	for i, task := range tasks[:(len(tasks)*part+trainedParts-1)/trainedParts] {
 		if done.done[task.String()] {
