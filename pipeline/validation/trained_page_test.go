@@ -127,6 +127,11 @@ func trainedPage(all []engineRecord, head string) string {
 	fmt.Fprintf(&b, "\n%d more faults change no bit of any case, %d of them were refused. "+
 		"A refused engine has a median of %d reasons, by a median of %d rules.\n", len(s.same), caught(s.same),
 		median(all, func(r engineRecord) int { return len(r.Reasons) }), median(all, func(r engineRecord) int { return len(r.rules()) }))
+	apart := slices.DeleteFunc(slices.Clone(s.harmful), func(r engineRecord) bool {
+		return !slices.ContainsFunc(s.fine, func(h engineRecord) bool { return h.like(r) && h.passed() })
+	})
+	fmt.Fprintf(&b, "\nAn engine that is caught proves little if the honest engine is refused, too. The honest engine of the same model, runtime and variant passes for %d of the "+
+		"faults that harm; %d of these are caught.\n", len(apart), caught(apart))
 	s.kinds(&b)
 	s.lines(&b)
 	s.rules(&b)
