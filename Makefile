@@ -244,15 +244,21 @@ toolchains-table: toolchains ## Measure engines, imports and installs of every t
 node-tests: setup ## Run all of ONNX's backend node tests through our runner; write docs/validation-node-tests.md; some minutes
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort
 
-# It goes on where it was stopped. VALIDATION_TIME=30m stops it, and writes what it has.
+# It goes on where it was stopped. VALIDATION_TIME=30m stops each of its two parts, which then write what they have.
 # VALIDATION_SEED=501 takes models of other seeds than those with which the default limits were set.
 # Results of another commit are not gone on with. VALIDATION_ONLY='^tagger-401/onnxruntime/int8-static/' runs
 # some engines alone, prints what came of them, and records nothing.
-VALIDATION ?= $(HOME)/.cache/mlpromote/validation
-validation: setup ## Count how often verify is wrong, on engines with planted faults and without; write docs/validation.md; an hour or two
+# The second part trains models with PyTorch. TRAINED_SEEDS=tuning takes the seeds for changing rules, and writes its summary beside the
+# results, not into docs. TRAINED_KINDS='cnn|text' takes a part of the kinds. VALIDATION_PARTS='TestTrained$$' runs this part alone.
+VALIDATION       ?= $(HOME)/.cache/mlpromote/validation
+VALIDATION_PARTS ?= TestValidation$$|TestTrained$$
+validation: setup ## Count how often verify is wrong, on engines with faults and without; write docs/validation.md and docs/validation-trained.md; some hours
+	@sh tools/setup.sh torch
 	@MLPROMOTE_VALIDATION='$(VALIDATION)' MLPROMOTE_VALIDATION_TIME='$(VALIDATION_TIME)' MLPROMOTE_VALIDATION_SEED='$(VALIDATION_SEED)' MLPROMOTE_VALIDATION_PAGE='$(CURDIR)/docs/validation.md' \
 		MLPROMOTE_VALIDATION_PROGRAM="$$(git describe --always --abbrev=12 --dirty)" MLPROMOTE_VALIDATION_ONLY='$(VALIDATION_ONLY)' \
-		go test -count=1 -timeout=6h -v -run 'TestValidation$$' ./pipeline/validation
+		MLPROMOTE_TRAINED='$(VALIDATION)/trained' MLPROMOTE_TRAINED_SEEDS='$(TRAINED_SEEDS)' MLPROMOTE_TRAINED_KINDS='$(TRAINED_KINDS)' \
+		MLPROMOTE_TRAINED_PAGE='$(if $(filter tuning,$(TRAINED_SEEDS)),,$(CURDIR)/docs/validation-trained.md)' \
+		go test -count=1 -timeout=12h -v -run '$(VALIDATION_PARTS)' ./pipeline/validation
 
 # It goes on where it was stopped. ARCHITECTURES_ONLY='vit lstm/iree' takes a part of them.
 ARCHITECTURES ?= $(HOME)/.cache/mlpromote/architectures

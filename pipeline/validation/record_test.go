@@ -65,18 +65,27 @@ func (r *record) note(e verify.VerifiedEngine) {
 	}
 }
 
-// results are the records in a file of JSON lines. What is there is not run again.
-type results struct {
+// judged is a record of an engine, made for a task by a program.
+type judged interface {
+	taskName() string
+	programName() string
+}
+
+func (r record) taskName() string    { return r.Task }
+func (r record) programName() string { return r.Program }
+
+// results are the records in a file of JSON lines. Tasks with records are not run again.
+type results[R judged] struct {
 	path    string
 	program string
-	records []record
+	records []R
 	done    map[string]bool // tasks
 }
 
-// openResults reads what earlier runs of the same program left. What another program judged stays in the
-// file and does not count. The last line may be incomplete, and then it is dropped.
-func openResults(path, program string) (*results, error) {
-	r := &results{path: path, program: program, done: make(map[string]bool)}
+// openResults reads the records of earlier runs of the same program. Records of another program stay in the
+// file and do not count. The last line may be incomplete, and then it is dropped.
+func openResults[R judged](path, program string) (*results[R], error) {
+	r := &results[R]{path: path, program: program, done: make(map[string]bool)}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -86,17 +95,17 @@ func openResults(path, program string) (*results, error) {
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
-		var one []record
+		var one []R
 		if json.Unmarshal(lines.Bytes(), &one) != nil {
 			continue
 		}
 		for _, made := range one {
-			if made.Program != program {
+			if made.programName() != program {
 				continue
 			}
-			r.done[made.Task] = true
+			r.done[made.taskName()] = true
 			r.records = append(r.records, made)
 		}
 	}
@@ -104,10 +113,7 @@ func openResults(path, program string) (*results, error) {
 }
 
 // add appends the records of a task, as one line.
-func (r *results) add(made []record) error {
-	for i := range made {
-		made[i].Program = r.program
-	}
+func (r *results[R]) add(made []R) error {
 	line, err := json.Marshal(made)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func TestValidation(t *testing.T) {
 	if folder == "" {
 		t.Skip("the long form runs by make validation")
 	}
-	done, err := openResults(filepath.Join(folder, fmt.Sprintf("results-%s-%d.jsonl", rules(t), firstSeed(t))), programID(t))
+	done, err := openResults[record](filepath.Join(folder, fmt.Sprintf("results-%s-%d.jsonl", rules(t), firstSeed(t))), programID(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +61,9 @@ func TestValidation(t *testing.T) {
 		}
 		began := time.Now()
 		made := runTask(t, model(t, filepath.Join(folder, "models"), task.family, task.seed), task)
+		for i := range made {
+			made[i].Program = done.program
+		}
 		if err := done.add(made); err != nil {
 			t.Fatal(err)
 		}
