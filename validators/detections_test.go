@@ -120,7 +120,7 @@ func TestJudgeDetections(t *testing.T) {
 	t.Parallel()
 	output := info("b", tensor.Float32, 9, 4)
 	output.Kind = validators.KindDetections
-	for misses, want := range map[float64]evidence.Verdict{0: evidence.VerdictPass, 20: evidence.VerdictPass, 200: evidence.VerdictFail} {
+	for misses, want := range map[float64]evidence.Verdict{0: evidence.VerdictPass, 16: evidence.VerdictPass, 200: evidence.VerdictFail} {
 		r := tensor.Result{Cases: 400, FullCases: 400, Elements: 14400, Float: true, DetectionMisses: misses, DetectionCases: 400,
 			CaseError: 9, MaxError: 99, SpreadSNR: -9, Systematic: 3}
 		if got := judgeOne(t, output, r); got.Verdict != want || len(got.Checks) != 1 || got.Checks[0].Figure != figure.Detections {
