@@ -100,7 +100,8 @@ func LineOf(r evidence.Reason) figure.Line {
 
 // OnePerLine returns one finding for each line, in the order of their first ones: a failure before what is not known, values that
 // are not finite or of another shape before errors, and of errors the one that is furthest beyond its limit. The message names the number
-// of others. A line is left out if the failure of another one names its fault.
+// of others. A line is left out if the failure of another one names its fault, and if
+// it is undecided while another one fails.
 func (f Findings) OnePerLine() (few Findings) {
 	var order []figure.Line
 	byLine := make(map[figure.Line]Findings)
@@ -117,6 +118,9 @@ func (f Findings) OnePerLine() (few Findings) {
 		}
 		all := byLine[line]
 		worst := slices.MinFunc(all, compareFindings)
+		if worst.Verdict != evidence.VerdictFail && fails(f) { // what nobody knows is no reason where something fails
+			continue
+		}
 		if others := len(all) - 1; others > 0 {
 			worst.Reason.Message += fmt.Sprintf("; and %s", registry.Count(others, "more like it", "more like it"))
 		}
