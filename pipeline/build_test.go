@@ -266,8 +266,8 @@ func TestBuildVerifyPromote(t *testing.T) {
 	if want := []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"}; !slices.Equal(labels, want) {
 		t.Errorf("engines %q, want %q", labels, want)
 	}
-	if built.Unchanged || built.Steps != 4 || built.Cached != 0 || built.Attached != 5 {
-		t.Errorf("unchanged %t, %d steps, %d cached, %d bundles; want a new release of 4 steps without a cache, with 5 bundles",
+	if built.Unchanged || built.Steps != 4 || built.Cached != 0 || built.Attached != 7 {
+		t.Errorf("unchanged %t, %d steps, %d cached, %d bundles; want a new release of 4 steps without a cache, with 7 bundles",
 			built.Unchanged, built.Steps, built.Cached, built.Attached)
 	}
 	if want := []evidence.Role{evidence.RoleBuilder}; !slices.Equal(w.opened, want) {

@@ -57,10 +57,12 @@ func (w *stolen) bundle(t *testing.T, role evidence.Role, predicate string, cont
 }
 
 func (w *stolen) built(r artifact.Release) []signedText {
-	all := []signedText{{evidence.RoleBuilder, r.Digest, evidence.PredicateSign, struct{}{}}}
+	var all []signedText
+	for _, s := range r.Subjects() {
+		all = append(all, signedText{evidence.RoleBuilder, s.Digest, evidence.PredicateSign, struct{}{}})
+	}
 	for _, e := range r.Engines {
-		all = append(all, signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateSign, struct{}{}},
-			signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateProvenance, struct{}{}})
+		all = append(all, signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateProvenance, struct{}{}})
 	}
 	return all
 }

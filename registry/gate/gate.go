@@ -70,17 +70,24 @@ func New(open Open, inspect Inspect) *Gate {
 }
 
 // Manifest inspects the files of a part, which must be stored already, by the exact bytes of its
-// manifest. Manifests that are not parts of a release pass: no release can have them. Manifests and
+// manifest. Of the image form of an engine it recomputes the bytes, and of the index of a release all image forms in it.
+// Other manifests pass: no release can have them. Manifests and
 // files that passed are not inspected again. A caller, the principal of ctx, waits until the parts that
 // it pushed before are inspected. Errors: CodeUnsafe and CodeInvalid, with the file and what to do; CodeTrust for
-// file names that lead outside their folder; those of open.
+// file names that lead outside their folder, and for an image that is not that of its engine; those of open.
 func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte) error {
+	if images, ok := oci.ReadImages(manifest); ok {
+		return g.images(ctx, images)
+	}
 	part, err := oci.ReadPart(manifest)
 	if registry.HasCode(err, registry.CodeTrust) {
 		return err
 	}
 	if _, ok := g.passed.Get(d); ok || err != nil { // or another kind of manifest
 		return nil
+	}
+	if part.Role == artifact.PartImage {
+		return g.image(ctx, d, part.ImageOf)
 	}
 	if g.inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")

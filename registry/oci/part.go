@@ -21,12 +21,16 @@ type part struct {
 	shape    shape
 	files    []artifact.File
 	engine   artifact.Engine // of an engine or a reference model
+	imageOf  registry.Digest // of an image: its engine
 }
 
 // label describes a part in messages: "engine linux-amd64-v3/int8", "limits".
 func (p part) label() string {
-	if p.role == artifact.PartEngine {
+	switch p.role {
+	case artifact.PartEngine:
 		return "engine " + p.engine.Label()
+	case artifact.PartImage:
+		return "image of engine " + string(p.imageOf)
 	}
 	return string(p.role)
 }

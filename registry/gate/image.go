@@ -1,0 +1,91 @@
+package gate
+
+import (
+	"context"
+	"io"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/imageform"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/storage"
+)
+
+// images recomputes the images of a release whose engines are all stored.
+func (g *Gate) images(ctx context.Context, images []registry.Digest) error {
+	for _, d := range images {
+		if _, ok := g.passed.Get(d); ok {
+			continue
+		}
+		raw, err := g.document(ctx, d)
+		if err != nil {
+			return err
+		}
+		part, err := oci.ReadPart(raw)
+		if err != nil {
+			return registry.Errorf(registry.CodeOf(err), "image %s: %w", d, err)
+		}
+		if err := g.image(ctx, d, part.ImageOf); err != nil {
+			return err
+		}
+		if _, ok := g.passed.Get(d); !ok {
+			return registry.Errorf(registry.CodeInvalid, "image %s is of engine %s, which is not stored: push the engine first", d, part.ImageOf)
+		}
+	}
+	return nil
+}
+
+// image recomputes the image form of an engine. If the engine is not stored yet, the image passes for now, since clients
+// push the manifests of an index in any order: the index is refused until all of them are right.
+func (g *Gate) image(ctx context.Context, d, engine registry.Digest) error {
+	raw, err := g.document(ctx, engine)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	part, err := oci.ReadPart(raw)
+	if err != nil || part.Role != artifact.PartEngine {
+		return registry.Errorf(registry.CodeTrust, "image %s is said to be of engine %s, which is no engine", d, engine)
+	}
+	caller, _ := storage.PrincipalOf(ctx)
+	done, err := g.turns.take(ctx, caller.Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	open := func(f artifact.File) (io.ReadCloser, error) {
+		blob, _, err := g.open(ctx, f.Digest)
+		return blob, err
+	}
+	part.Engine.Digest = engine
+	if err := imageform.Check(ctx, d, imageform.Of(part.Engine, part.Files), open); err != nil {
+		return err
+	}
+	g.passed.Put(d, struct{}{}, 2*len(d))
+	return nil
+}
+
+// maxDocument is the largest manifest that is read.
+const maxDocument = 4 << 20
+
+// document reads a stored manifest. Errors: CodeDigest if its bytes were changed; those of open.
+func (g *Gate) document(ctx context.Context, d registry.Digest) ([]byte, error) {
+	blob, size, err := g.open(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	if size > maxDocument {
+		return nil, registry.Errorf(registry.CodeInvalid, "manifest %s has %d bytes: at most %d are read", d, size, maxDocument)
+	}
+	raw, err := io.ReadAll(io.LimitReader(blob, maxDocument+1))
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeUnavailable, "read manifest %s: %w", d, err)
+	}
+	if got := d.Algorithm().FromBytes(raw); got != d {
+		return nil, registry.Errorf(registry.CodeDigest, "the stored bytes of manifest %s are damaged: restore them from a backup", d)
+	}
+	return raw, nil
+}
