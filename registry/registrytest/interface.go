@@ -41,6 +41,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"environments":            testEnvironments,
 		"publish":                 testPublish,
 		"attach":                  testAttach,
+		"attach to image":         testAttachToImage,
 		"attach refuses":          testAttachRefuses,
 		"attach figures":          testAttachFigures,
 		"attach from the future":  testAttachFromTheFuture,
@@ -72,6 +73,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"resolve":                 testResolve,
 		"resolve in prod":         testResolveProtected,
 		"resolve what failed":     testResolveWithheld,
+		"resolve image":           testResolveImage,
 		"resolve nothing":         testResolveNothing,
 	} {
 		t.Run(name, func(t *testing.T) {
