@@ -28,9 +28,6 @@ const (
 	maxRead = 4 << 30
 )
 
-// Open returns content by its digest.
-type Open func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
-
 // File is a file of a part.
 type File struct {
 	Path       string // in the part
@@ -52,7 +49,8 @@ type Gate struct {
 	inspect Inspect
 	turns   *turns
 	passed  *lru.Cache[registry.Digest, struct{}] // manifests
-	files   *lru.Cache[fileKey, struct{}]         // that passed by their own bytes
+	images  images
+	files   *lru.Cache[fileKey, struct{}] // that passed by their own bytes
 }
 
 // fileKey identifies an inspection that does not depend on other files.
@@ -63,9 +61,10 @@ type fileKey struct {
 
 // New returns a gate for content that open returns. Without inspect, it lets nothing through.
 func New(open Open, inspect Inspect) *Gate {
+	turns, passed := newTurns(atOnce), lru.New[registry.Digest, struct{}](passedBytes)
 	return &Gate{
-		open: open, inspect: inspect, turns: newTurns(atOnce),
-		passed: lru.New[registry.Digest, struct{}](passedBytes), files: lru.New[fileKey, struct{}](passedBytes),
+		open: open, inspect: inspect, turns: turns, passed: passed, files: lru.New[fileKey, struct{}](passedBytes),
+		images: images{open, turns, passed},
 	}
 }
 
@@ -77,7 +76,7 @@ func New(open Open, inspect Inspect) *Gate {
 // file names that lead outside their folder, and for an image that is not that of its engine; those of open.
 func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte) error {
 	if images, ok := oci.ReadImages(manifest); ok {
-		return g.images(ctx, images)
+		return g.images.all(ctx, images)
 	}
 	part, err := oci.ReadPart(manifest)
 	if registry.HasCode(err, registry.CodeTrust) {
@@ -87,7 +86,7 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 		return nil
 	}
 	if part.Role == artifact.PartImage {
-		return g.image(ctx, d, part.ImageOf)
+		return g.images.one(ctx, d, part.ImageOf)
 	}
 	if g.inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")

@@ -7,13 +7,24 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/imageform"
+	"mlpromote.dev/mlpromote/registry/internal/lru"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// images recomputes the images of a release whose engines are all stored.
-func (g *Gate) images(ctx context.Context, images []registry.Digest) error {
-	for _, d := range images {
+// Open returns content by its digest.
+type Open func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
+
+// images recomputes the image forms of engines.
+type images struct {
+	open   Open
+	turns  *turns
+	passed *lru.Cache[registry.Digest, struct{}] // manifests
+}
+
+// all recomputes the images of a release whose engines are all stored.
+func (g images) all(ctx context.Context, digests []registry.Digest) error {
+	for _, d := range digests {
 		if _, ok := g.passed.Get(d); ok {
 			continue
 		}
@@ -25,7 +36,7 @@ func (g *Gate) images(ctx context.Context, images []registry.Digest) error {
 		if err != nil {
 			return registry.Errorf(registry.CodeOf(err), "image %s: %w", d, err)
 		}
-		if err := g.image(ctx, d, part.ImageOf); err != nil {
+		if err := g.one(ctx, d, part.ImageOf); err != nil {
 			return err
 		}
 		if _, ok := g.passed.Get(d); !ok {
@@ -35,9 +46,9 @@ func (g *Gate) images(ctx context.Context, images []registry.Digest) error {
 	return nil
 }
 
-// image recomputes the image form of an engine. If the engine is not stored yet, the image passes for now, since clients
+// one recomputes the image form of an engine. If the engine is not stored yet, the image passes for now, since clients
 // push the manifests of an index in any order: the index is refused until all of them are right.
-func (g *Gate) image(ctx context.Context, d, engine registry.Digest) error {
+func (g images) one(ctx context.Context, d, engine registry.Digest) error {
 	raw, err := g.document(ctx, engine)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return nil
@@ -71,7 +82,7 @@ func (g *Gate) image(ctx context.Context, d, engine registry.Digest) error {
 const maxDocument = 4 << 20
 
 // document reads a stored manifest. Errors: CodeDigest if its bytes were changed; those of open.
-func (g *Gate) document(ctx context.Context, d registry.Digest) ([]byte, error) {
+func (g images) document(ctx context.Context, d registry.Digest) ([]byte, error) {
 	blob, size, err := g.open(ctx, d)
 	if err != nil {
 		return nil, err

@@ -13,10 +13,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// layerFile names the layer of an image among the files of a part. Its descriptor has no title: an image is for container
-// runtimes, and "oras pull" writes none of it.
-const layerFile = "layer.tar"
-
 // putImage stores the image form of an engine, whose files are those of the part. It reads them to make the image, and
 // again to store the layer unless it exists.
 func (r repository) putImage(ctx context.Context, p storage.Part) (storage.PartRef, error) {
@@ -65,20 +61,6 @@ func (r repository) openGiven(ctx context.Context, f storage.PartFile) (io.ReadC
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: open %s: %w", r.name, what, err)
 	}
 	return newVerified(rc, desc, subject{r.name, what}, ctx.Err), nil
-}
-
-// finishImage sets the fields of an image. Whether its layer is that of the engine, [imageform.Check] finds out.
-func (p *part) finishImage() error {
-	p.imageOf = registry.Digest(p.manifest.Annotations[imageform.KeyEngine])
-	if err := p.imageOf.Validate(); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", imageform.KeyEngine, p.imageOf, err)
-	}
-	layer := p.manifest.Layers[0]
-	if layer.MediaType != p.shape.layer {
-		return registry.Errorf(registry.CodeInvalid, "its layer is a %q: want %s", layer.MediaType, p.shape.layer)
-	}
-	p.files = []artifact.File{{Path: layerFile, Digest: layer.Digest, Size: layer.Size}}
-	return nil
 }
 
 // ReadImages lists the images that the index of a release names. ok is false for any other document.
