@@ -91,6 +91,7 @@ func TestVerifyRefusesATrap(t *testing.T) {
 		text    string
 	}{
 		"nothing":                         {part: func(*storage.Part) {}},
+		"no image forms, as earlier":      {without: artifact.PartImage},
 		"text beside the model":           {part: add(artifact.PartEngine, "notes.txt", "hello")},
 		"a pickle beside the model":       {part: add(artifact.PartEngine, "weights.bin", pickle), code: registry.CodeUnsafe, text: "weights.bin"},
 		"a pickle as the model":           {part: replace(artifact.PartEngine, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
