@@ -75,8 +75,27 @@ func New(open Open, inspect Inspect) *Gate {
 // it pushed before are inspected. Errors: CodeUnsafe and CodeInvalid, with the file and what to do; CodeTrust for
 // file names that lead outside their folder, and for an image that is not that of its engine; those of open.
 func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte) error {
+	return g.manifest(ctx, g.images.document, d, manifest)
+}
+
+// In returns [Gate.Manifest] for manifests that are pushed to a repository, by their records in refs. The engine of an image
+// must be in the repository of the image: nobody learns from a push which engines other repositories have.
+func (g *Gate) In(refs storage.Manifests) func(ctx context.Context, repository string, d registry.Digest, manifest []byte) error {
+	return func(ctx context.Context, repository string, d registry.Digest, manifest []byte) error {
+		read := func(ctx context.Context, d registry.Digest) ([]byte, error) {
+			if _, err := refs.Manifest(ctx, repository, d); err != nil {
+				return nil, err
+			}
+			return g.images.document(ctx, d)
+		}
+		return g.manifest(ctx, read, d, manifest)
+	}
+}
+
+// manifest inspects a manifest. read returns others of its repository.
+func (g *Gate) manifest(ctx context.Context, read readManifest, d registry.Digest, manifest []byte) error {
 	if images, ok := oci.ReadImages(manifest); ok {
-		return g.images.all(ctx, images)
+		return g.images.all(ctx, read, images)
 	}
 	part, err := oci.ReadPart(manifest)
 	if registry.HasCode(err, registry.CodeTrust) {
@@ -86,7 +105,8 @@ func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte)
 		return nil
 	}
 	if part.Role == artifact.PartImage {
-		return g.images.one(ctx, d, part.ImageOf)
+		_, err := g.images.one(ctx, read, d, part.ImageOf)
+		return err
 	}
 	if g.inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")

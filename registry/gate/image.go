@@ -22,13 +22,16 @@ type images struct {
 	passed *lru.Cache[registry.Digest, struct{}] // manifests
 }
 
+// readManifest returns the bytes of a stored manifest. Errors: CodeNotFound.
+type readManifest func(ctx context.Context, d registry.Digest) ([]byte, error)
+
 // all recomputes the images of a release whose engines are all stored.
-func (g images) all(ctx context.Context, digests []registry.Digest) error {
+func (g images) all(ctx context.Context, read readManifest, digests []registry.Digest) error {
 	for _, d := range digests {
 		if _, ok := g.passed.Get(d); ok {
 			continue
 		}
-		raw, err := g.document(ctx, d)
+		raw, err := read(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -36,10 +39,11 @@ func (g images) all(ctx context.Context, digests []registry.Digest) error {
 		if err != nil {
 			return registry.Errorf(registry.CodeOf(err), "image %s: %w", d, err)
 		}
-		if err := g.one(ctx, d, part.ImageOf); err != nil {
+		recomputed, err := g.one(ctx, read, d, part.ImageOf)
+		if err != nil {
 			return err
 		}
-		if _, ok := g.passed.Get(d); !ok {
+		if !recomputed {
 			return registry.Errorf(registry.CodeInvalid, "image %s is of engine %s, which is not stored: push the engine first", d, part.ImageOf)
 		}
 	}
@@ -48,22 +52,22 @@ func (g images) all(ctx context.Context, digests []registry.Digest) error {
 
 // one recomputes the image form of an engine. If the engine is not stored yet, the image passes for now, since clients
 // push the manifests of an index in any order: the index is refused until all of them are right.
-func (g images) one(ctx context.Context, d, engine registry.Digest) error {
-	raw, err := g.document(ctx, engine)
+func (g images) one(ctx context.Context, read readManifest, d, engine registry.Digest) (recomputed bool, err error) {
+	raw, err := read(ctx, engine)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	part, err := oci.ReadPart(raw)
 	if err != nil || part.Role != artifact.PartEngine {
-		return registry.Errorf(registry.CodeTrust, "image %s is said to be of engine %s, which is no engine", d, engine)
+		return false, registry.Errorf(registry.CodeTrust, "image %s is said to be of engine %s, which is no engine", d, engine)
 	}
 	caller, _ := storage.PrincipalOf(ctx)
 	done, err := g.turns.take(ctx, caller.Name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer done()
 	open := func(f artifact.File) (io.ReadCloser, error) {
@@ -72,10 +76,10 @@ func (g images) one(ctx context.Context, d, engine registry.Digest) error {
 	}
 	part.Engine.Digest = engine
 	if err := imageform.Check(ctx, d, imageform.Of(part.Engine, part.Files), open); err != nil {
-		return err
+		return false, err
 	}
 	g.passed.Put(d, struct{}{}, 2*len(d))
-	return nil
+	return true, nil
 }
 
 // maxDocument is the largest manifest that is read.

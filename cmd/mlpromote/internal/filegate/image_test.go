@@ -31,13 +31,14 @@ type gated struct {
 	*oci.Store
 	repo oci.Repository
 	db   *mem.DB
+	open func(ctx context.Context, repository string) (oci.Repository, error)
 }
 
 func newGated(t *testing.T) gated {
 	t.Helper()
 	blobs, db := mem.NewBlobs(), mem.New()
 	handler, err := distribution.New(distribution.Config{
-		Blobs: blobs, Refs: db, Deleter: db, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, filegate.Inspect).Manifest,
+		Blobs: blobs, Refs: db, Deleter: db, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, filegate.Inspect).In(db),
 		Authorize: func(context.Context, distribution.Access) error { return nil },
 	})
 	if err != nil {
@@ -52,7 +53,7 @@ func newGated(t *testing.T) gated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gated{oci.New(c.Open, oci.Options{}), repo, db}
+	return gated{oci.New(c.Open, oci.Options{}), repo, db, c.Open}
 }
 
 // shipped is a release of one engine, part by part.
@@ -187,6 +188,24 @@ func TestImageBeforeItsEngine(t *testing.T) {
 				t.Error("the index is stored")
 			}
 		})
+	}
+}
+
+// Nobody learns by a push whether another repository has an engine: an image of it is one without its engine.
+func TestImageOfAnotherRepository(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	s := g.ship(t)
+	form, open := planted(t, s.part.Engine)
+	other, err := g.open(t.Context(), "staging/vision/letters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (gated{repo: other}).pushImage(t.Context(), form, open); err != nil {
+		t.Errorf("error %v, want it stored as any image without an engine", err)
+	}
+	if _, err := g.pushImage(t.Context(), form, open); err == nil || !strings.Contains(err.Error(), notItsForm) {
+		t.Errorf("in the repository of the engine: error %v", err)
 	}
 }
 
