@@ -3,6 +3,7 @@ package imageform
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 
 	"github.com/opencontainers/go-digest"
@@ -93,7 +94,7 @@ func Make(ctx context.Context, e Engine, open Open) (Form, error) {
 	for {
 		n, err := content.Read(buffer)
 		sum.Write(buffer[:n])
-		if err == io.EOF { //nolint:errorlint // io.Reader returns it unwrapped
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err == nil {

@@ -2,6 +2,7 @@ package imageform
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -126,7 +127,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			continue
 		}
 		n, err := r.file.Read(p)
-		if err == io.EOF { //nolint:errorlint // exact returns it unwrapped
+		if errors.Is(err, io.EOF) {
 			r.now, err = make([]byte, padding(r.file.want.Size)), r.file.Close()
 			r.file = nil
 		}
@@ -185,7 +186,7 @@ type exact struct {
 func (f *exact) Read(p []byte) (int, error) {
 	n, err := f.ReadCloser.Read(p)
 	f.read += int64(n)
-	if f.read > f.want.Size || err == io.EOF && f.read < f.want.Size { //nolint:errorlint // io.Reader returns it unwrapped
+	if f.read > f.want.Size || errors.Is(err, io.EOF) && f.read < f.want.Size {
 		return 0, registry.Errorf(registry.CodeDigest, "image form: file %q has another size than %d bytes", f.want.Path, f.want.Size)
 	}
 	return n, err
