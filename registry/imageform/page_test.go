@@ -70,7 +70,7 @@ func TestPageRecomputes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), python, "-I", program, dir).CombinedOutput() //nolint:gosec // the program is the page's
+		out, err := exec.CommandContext(t.Context(), python, "-I", program, dir).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != string(want.Digest) {
 			t.Errorf("%s: the page's program prints %s, error %v, want %s", name, got, err, want.Digest)
 		}

@@ -109,7 +109,6 @@ type reader struct {
 	left []entry // whose header was not read yet
 	now  []byte  // of the current piece, if that is not a file
 	file *exact  // the current file
-	zero int64   // zeros behind the file
 	end  bool    // the last piece is the current one
 	err  error
 }
