@@ -42,7 +42,7 @@ func BenchmarkImageForm(b *testing.B) {
 	var took [2]time.Duration
 	download := func(i int) time.Duration {
 		began := time.Now()
-		r, err := http.Get(service + paths[i]) //nolint:noctx // the service of this test
+		r, err := http.Get(service + paths[i])
 		check(b, err)
 		_, err = io.Copy(io.Discard, r.Body)
 		check(b, err)
