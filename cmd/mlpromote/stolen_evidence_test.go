@@ -204,9 +204,9 @@ func (w *stolen) sayAgainst(t *testing.T, r artifact.Release) {
 func (w *stolen) forged(t *testing.T, r artifact.Release) []evidence.Claim {
 	t.Helper()
 	resource := "oci://local/prod/" + r.Model
-	subjects := []registry.Digest{r.Digest}
-	for _, e := range r.Engines {
-		subjects = append(subjects, e.Digest)
+	var subjects []registry.Digest
+	for _, s := range r.Subjects() {
+		subjects = append(subjects, s.Digest)
 	}
 	bundles := [][]byte{w.bundle(t, w.thief.key, evidence.PredicateVSA, evidence.VSA{
 		TimeVerified: w.clock.Now(), ResourceURI: resource, VerificationResult: evidence.VSAPassed}, subjects...)}
