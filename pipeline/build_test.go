@@ -254,6 +254,29 @@ type quantized struct {
 	ranges string // the table of ranges; empty for none
 }
 
+// A release whose summary could not name everything is refused before anything is made.
+func TestBuildRefusesTooManyEngines(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	var spec strings.Builder
+	spec.WriteString("model: vision/digits\nversion: 1.0.0\nsource: model.onnx\ncases: cases/\ntargets: [linux/amd64/v1]\nvariants:\n")
+	for i := range artifact.MaxEngines + 1 {
+		fmt.Fprintf(&spec, "  - {name: v%d, quantize: {method: dynamic}}\n", i)
+	}
+	ran := false
+	w.run = func(toolchain.Job, string) error {
+		ran = true
+		return nil
+	}
+	_, err := build.Build(t.Context(), w.p, w.spec(t, spec.String()), build.Options{})
+	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "would have 512 engines: want at most 511") {
+		t.Errorf("error %v", err)
+	}
+	if ran {
+		t.Error("a driver ran, want nothing before the refusal")
+	}
+}
+
 // A release holds one engine for each target and variant, and prod accepts it once it is verified.
 func TestBuildVerifyPromote(t *testing.T) {
 	t.Parallel()
@@ -266,8 +289,8 @@ func TestBuildVerifyPromote(t *testing.T) {
 	if want := []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"}; !slices.Equal(labels, want) {
 		t.Errorf("engines %q, want %q", labels, want)
 	}
-	if built.Unchanged || built.Steps != 4 || built.Cached != 0 || built.Attached != 5 {
-		t.Errorf("unchanged %t, %d steps, %d cached, %d bundles; want a new release of 4 steps without a cache, with 5 bundles",
+	if built.Unchanged || built.Steps != 4 || built.Cached != 0 || built.Attached != 7 {
+		t.Errorf("unchanged %t, %d steps, %d cached, %d bundles; want a new release of 4 steps without a cache, with 7 bundles",
 			built.Unchanged, built.Steps, built.Cached, built.Attached)
 	}
 	if want := []evidence.Role{evidence.RoleBuilder}; !slices.Equal(w.opened, want) {

@@ -300,30 +300,39 @@ func TestAssembleRefusesForgedParts(t *testing.T) {
 // What a builder signed and pushed past every check of its own is looked at before it becomes a release.
 func TestAssembleRefusesUnsafeParts(t *testing.T) {
 	t.Parallel()
-	for name, inspected := range map[string]bool{"a registry that looks at nothing": false, "a registry that looked": true} {
+	for name, c := range map[string]struct {
+		inspected bool
+		role      artifact.PartKind // that has a pickle more than its files
+		code      registry.Code
+		says      string
+	}{
+		"a registry that looks at nothing":              {false, artifact.PartEngine, registry.CodeUnsafe, "weights.bin"},
+		"a registry that looks at nothing, in an image": {false, artifact.PartImage, registry.CodeTrust, "is not the image form of engine"},
+		"a registry that looked":                        {true, artifact.PartEngine, "", ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
 			w.built(t, twoTargets, of(narrow))
 			honest := w.p.Parts
 			w.p.Parts = tampering{PartStore: honest, roles: make(map[registry.Digest]artifact.PartKind), part: func(p *storage.Part) {
-				if p.Role == artifact.PartEngine {
+				if p.Role == c.role || c.role == artifact.PartEngine && p.Role == artifact.PartImage {
 					p.Files = append(p.Files, fileOf("weights.bin", pickle))
 				}
 			}}
 			w.built(t, twoTargets, of(wide))
-			w.p.Parts, w.p.Inspected = honest, inspected
+			w.p.Parts, w.p.Inspected = honest, c.inspected
 			opened := false
 			w.p.OpenKey = func(context.Context, evidence.Role, string, string) error { opened = true; return nil }
 			_, err := build.Assemble(t.Context(), w.p, w.spec(t, twoTargets))
-			if inspected {
+			if c.inspected {
 				if err != nil || !opened {
 					t.Errorf("got %v, key opened: %t, want the release, since the registry looked", err, opened)
 				}
 				return
 			}
-			if registry.CodeOf(err) != registry.CodeUnsafe || !strings.Contains(err.Error(), "wide/fp32") || !strings.Contains(err.Error(), "weights.bin") {
-				t.Errorf("got %v, want CodeUnsafe with the engine and its file", err)
+			if registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), "wide/fp32") || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %s with the engine and %q", err, c.code, c.says)
 			}
 			if opened {
 				t.Error("the builder's key was opened for a release that is refused")

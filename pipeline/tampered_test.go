@@ -67,16 +67,19 @@ func fileOf(name, text string) storage.PartFile {
 // believed before its form was checked.
 func TestVerifyRefusesATrap(t *testing.T) {
 	t.Parallel()
+	of := func(p *storage.Part, role artifact.PartKind) bool { // an image form has the files of its engine
+		return p.Role == role || role == artifact.PartEngine && p.Role == artifact.PartImage
+	}
 	add := func(role artifact.PartKind, name, text string) func(p *storage.Part) {
 		return func(p *storage.Part) {
-			if p.Role == role {
+			if of(p, role) {
 				p.Files = append(p.Files, fileOf(name, text))
 			}
 		}
 	}
 	replace := func(role artifact.PartKind, name, text string) func(p *storage.Part) {
 		return func(p *storage.Part) {
-			if p.Role == role {
+			if of(p, role) {
 				p.Files = []storage.PartFile{fileOf(name, text)}
 			}
 		}
@@ -88,9 +91,11 @@ func TestVerifyRefusesATrap(t *testing.T) {
 		text    string
 	}{
 		"nothing":                         {part: func(*storage.Part) {}},
+		"no image forms, as earlier":      {without: artifact.PartImage},
 		"text beside the model":           {part: add(artifact.PartEngine, "notes.txt", "hello")},
 		"a pickle beside the model":       {part: add(artifact.PartEngine, "weights.bin", pickle), code: registry.CodeUnsafe, text: "weights.bin"},
 		"a pickle as the model":           {part: replace(artifact.PartEngine, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
+		"an image of other files":         {part: replace(artifact.PartImage, "model.onnx", "hello"), code: registry.CodeTrust, text: "is not the image form of engine"},
 		"no model":                        {part: replace(artifact.PartEngine, "other.onnx", "hello"), code: registry.CodeInvalid, text: "has no file model.onnx"},
 		"a pickle as the reference model": {part: replace(artifact.PartReference, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
 		"limits that are text":            {part: replace(artifact.PartLimits, "limits.json", "hello"), code: registry.CodeInvalid, text: "limits"},

@@ -135,7 +135,7 @@ func TestProvenanceAndSnippets(t *testing.T) {
 		"the manifest, which names every file by its digest", "/history?signer=",
 		"cosign verify --key builder --insecure-ignore-tlog --allow-http-registry example.com/staging/vision/digits@"+string(e.Digest),
 		"cosign verify-attestation --type https://mlpromote.dev/parity/v1 --key verifier",
-		"reference: example.com/staging/vision/digits@"+string(e.Digest), "CRI-O alone: with containerd the folder is empty",
+		"reference: example.com/staging/vision/digits@"+string(e.Image.Digest), "subPath: models",
 		"command: [/mlpromote-node, pull, vision/digits]", "&#34;--registry=http://example.com&#34;, &#34;--runtime="+e.Toolchain.Name+":"+e.Toolchain.Version+"&#34;, --out=/engine/model",
 		"tritonserver --model-repository=models", "default_model_filename: &#34;model.onnx&#34;", "oras pull --plain-http example.com/")
 }

@@ -180,6 +180,7 @@ func arrows() []rule {
 		{"registry", nil},
 		{"registry/figure", nil},
 		{"registry/artifact", []string{"registry", "registry/toolchains"}},
+		{"registry/imageform", []string{"registry", "registry/artifact"}},
 		{"registry/evidence", []string{"registry", "registry/artifact", "registry/figure"}},
 		{"registry/restriction", []string{"registry", "registry/artifact", "registry/evidence"}},
 		{"registry/trust", []string{"registry", "registry/evidence", "registry/restriction"}},
@@ -401,7 +402,7 @@ func judge(rules []rule, pkg, imported string) string {
 // nouns are the packages of the registry without I/O, which a rule allows together by the name "registry".
 func nouns() []string {
 	return []string{
-		"registry", "registry/figure", "registry/artifact", "registry/evidence", "registry/restriction", "registry/trust", "registry/policy",
+		"registry", "registry/figure", "registry/artifact", "registry/imageform", "registry/evidence", "registry/restriction", "registry/trust", "registry/policy",
 		"registry/readiness", "registry/history", "registry/storage",
 	}
 }

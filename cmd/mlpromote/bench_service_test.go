@@ -41,14 +41,16 @@ const benchBytes = 64 << 20
 // shop is a data directory with a model whose releases policy lets into prod.
 type shop struct {
 	*wiring.Instance
-	app     *program.App
-	model   string
-	file    string
-	bytes   int64 // of the file
-	parts   []storage.PartRef
-	engine  artifact.Engine
-	sources registry.Digest
-	version int
+	app   *program.App
+	model string
+	file  string
+	bytes int64 // of the file
+	// fileDigest is the digest of the file.
+	fileDigest registry.Digest
+	parts      []storage.PartRef
+	engine     artifact.Engine
+	sources    registry.Digest
+	version    int
 }
 
 // newShop makes one whose engines have so many bytes.
@@ -129,6 +131,7 @@ func (s *shop) stock(b *testing.B) {
 	d, err := digest.FromReader(f)
 	check(b, err)
 	check(b, f.Close())
+	s.fileDigest = d
 	s.engine = artifact.Engine{
 		Target:    artifact.Target{V: 1, Name: "linux-amd64-v1", OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64", Level: "v1"}},
 		Toolchain: artifact.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Variant: "fp32", Precision: "fp32",

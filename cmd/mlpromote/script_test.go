@@ -51,7 +51,7 @@ func scriptsOnService() []string {
 		"script/main_job", "script/init", "script/rebuild", "script/pull", "script/rollback", "script/tamper", "script/text", "script/node_type",
 		"script/version_taken", "script/refuse_broken_calibration", "script/refuse_wrong_node", "script/refuse_bent_index", "script/refuse_junk",
 		"script/refuse_missing_evidence", "script/refuse_other_hardware", "script/quarantine", "script/restrict",
-		"script/history_follow", "script/suggest", "script/report", "script/render", "script/ci_report",
+		"script/history_follow", "script/suggest", "script/report", "script/render", "script/ci_report", "script/image_form",
 	}
 }
 

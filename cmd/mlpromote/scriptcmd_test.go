@@ -81,6 +81,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	set-tag REPO TAG TO    make a tag of HOST/REPO name what another tag or digest names
 //	rotate-tags REPO       make every tag of HOST/REPO name what the next one names
 //	hostile REPO TAG NEW KEY   make of what TAG of HOST/REPO names a release NEW whose engines are pickles, and sign it with KEY
+//	plant REPO TAG NEW KEY     the same with image forms that are pickles, of engines that are as they were
 //	docker-config DIR HOST USER SECRET   write a docker config with this credential into DIR
 func commands(j *jobs) map[string]scriptCommand {
 	return map[string]scriptCommand{
@@ -88,7 +89,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "statement": cmdStatement, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
-		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "unlist": cmdUnlist, "hostile": cmdHostile, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
+		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "unlist": cmdUnlist, "hostile": cmdHostile, "plant": cmdPlant, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
 		"python": cmdPython, "browser": cmdBrowser, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,

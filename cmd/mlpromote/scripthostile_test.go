@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/imageform"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -31,10 +32,14 @@ func cmdHostile(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, repo := context.Background(), repositoryAt(ts, args[0])
 	var index map[string]any
 	decodeManifest(ts, repo, args[1], &index)
-	about := []registry.Digest{}
+	about, kept := []registry.Digest{}, []any{}
 	for _, m := range index["manifests"].([]any) {
 		entry := m.(map[string]any)
-		if entry["annotations"].(map[string]any)["dev.mlpromote.role"] != string(artifact.PartEngine) {
+		role := roleOf(entry)
+		if role != artifact.PartImage { // a release without image forms, as earlier versions made
+			kept = append(kept, m)
+		}
+		if role != artifact.PartEngine {
 			continue
 		}
 		var manifest map[string]any
@@ -46,16 +51,58 @@ func cmdHostile(ts *testscript.TestScript, neg bool, args []string) {
 		entry["digest"], entry["size"] = pushManifest(ts, repo, manifest, "")
 		about = append(about, entry["digest"].(digest.Digest))
 	}
+	index["manifests"] = kept
 	order, err := registry.CanonicalJSON(about)
 	ts.Check(err)
 	index["annotations"].(map[string]any)["dev.mlpromote.order"] = string(order)
+	rename(ts, index, args[1], args[2])
+	release, _ := pushManifest(ts, repo, index, args[2])
+	signAll(ts, args[0], append(about, release), args[3])
+}
+
+// cmdPlant does the same with the image forms: their layers have other bytes than the engines, which stay as they are.
+// plant HOST/REPOSITORY TAG NEW-TAG KEYFILE.
+func cmdPlant(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 4, 4)
+	ctx, repo := context.Background(), repositoryAt(ts, args[0])
+	var index map[string]any
+	decodeManifest(ts, repo, args[1], &index)
+	var about []registry.Digest
+	for _, m := range index["manifests"].([]any) {
+		entry := m.(map[string]any)
+		if roleOf(entry) != artifact.PartImage {
+			continue
+		}
+		open := func(artifact.File) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(pickled)), nil }
+		engine := entry["annotations"].(map[string]any)[imageform.KeyEngine].(string)
+		form, err := imageform.Make(ctx, imageform.Engine{Digest: registry.Digest(engine), OS: "linux", Arch: "amd64",
+			Files: []artifact.File{{Path: "model.onnx", Size: int64(len(pickled))}}}, open)
+		ts.Check(err)
+		layer := ocispec.Descriptor{MediaType: imageform.TypeLayer, Digest: form.Layer.Digest, Size: form.Layer.Size}
+		ts.Check(repo.Push(ctx, layer, form.Archive.Open(open)))
+		config := ocispec.Descriptor{MediaType: imageform.TypeConfig, Digest: form.Config.Digest, Size: form.Config.Size}
+		ts.Check(repo.Push(ctx, config, bytes.NewReader(form.Config.Data)))
+		var manifest map[string]any
+		ts.Check(json.Unmarshal(form.Manifest, &manifest))
+		entry["digest"], entry["size"] = pushManifest(ts, repo, manifest, "")
+		about = append(about, form.Digest)
+	}
+	rename(ts, index, args[1], args[2])
+	release, _ := pushManifest(ts, repo, index, args[2])
+	signAll(ts, args[0], append(about, release), args[3])
+}
+
+func roleOf(entry map[string]any) artifact.PartKind {
+	return artifact.PartKind(entry["annotations"].(map[string]any)["dev.mlpromote.role"].(string))
+}
+
+// rename puts another version into the annotations of an index.
+func rename(ts *testscript.TestScript, index map[string]any, from, to string) {
 	text, err := registry.CanonicalJSON(index["annotations"])
 	ts.Check(err)
 	var annotations map[string]any
-	ts.Check(json.Unmarshal(bytes.ReplaceAll(text, []byte(`"`+args[1]+`"`), []byte(`"`+args[2]+`"`)), &annotations))
+	ts.Check(json.Unmarshal(bytes.ReplaceAll(text, []byte(`"`+from+`"`), []byte(`"`+to+`"`)), &annotations))
 	index["annotations"] = annotations
-	release, _ := pushManifest(ts, repo, index, args[2])
-	signAll(ts, args[0], append(about, release), args[3])
 }
 
 func decodeManifest(ts *testscript.TestScript, repo *orasregistry.Repository, ref string, into *map[string]any) {

@@ -57,10 +57,12 @@ func (w *stolen) bundle(t *testing.T, role evidence.Role, predicate string, cont
 }
 
 func (w *stolen) built(r artifact.Release) []signedText {
-	all := []signedText{{evidence.RoleBuilder, r.Digest, evidence.PredicateSign, struct{}{}}}
+	var all []signedText
+	for _, s := range r.Subjects() {
+		all = append(all, signedText{evidence.RoleBuilder, s.Digest, evidence.PredicateSign, struct{}{}})
+	}
 	for _, e := range r.Engines {
-		all = append(all, signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateSign, struct{}{}},
-			signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateProvenance, struct{}{}})
+		all = append(all, signedText{evidence.RoleBuilder, e.Digest, evidence.PredicateProvenance, struct{}{}})
 	}
 	return all
 }
@@ -202,9 +204,9 @@ func (w *stolen) sayAgainst(t *testing.T, r artifact.Release) {
 func (w *stolen) forged(t *testing.T, r artifact.Release) []evidence.Claim {
 	t.Helper()
 	resource := "oci://local/prod/" + r.Model
-	subjects := []registry.Digest{r.Digest}
-	for _, e := range r.Engines {
-		subjects = append(subjects, e.Digest)
+	var subjects []registry.Digest
+	for _, s := range r.Subjects() {
+		subjects = append(subjects, s.Digest)
 	}
 	bundles := [][]byte{w.bundle(t, w.thief.key, evidence.PredicateVSA, evidence.VSA{
 		TimeVerified: w.clock.Now(), ResourceURI: resource, VerificationResult: evidence.VSAPassed}, subjects...)}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
@@ -415,7 +416,7 @@ func newStolen(t *testing.T, who thief, edits ...func(*policy.ApprovalRule)) *st
 	content := w.content(db, blobs)
 	w.store = content
 	svc, err := service.New(w.pushing(backend.Backend{
-		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify,
+		Environments: w.chain, Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Now: w.clock.Now, Verify: w.trust.Verify, Inspect: parts.Inspect(content),
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), TrustBundles: mem.NewTable[storage.TrustBundleDocument](), ReadKey: w.readKey,
 		KeptCheckpoint: func(context.Context, int64) (trust.KeptCheckpoint, error) {
 			return trust.KeptCheckpoint{}, registry.Errorf(registry.CodeNotFound, "none is kept")

@@ -2,7 +2,6 @@ package approver
 
 import (
 	"context"
-	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -88,7 +87,7 @@ func (q Quarantiner) findIn(ctx context.Context, environment,
 	}
 }
 
-// holds reports whether a release is the subject or has it among its engines. A release that cannot be read is the subject if that is
+// holds reports whether a release is the subject or has it among its engines. The image form of an engine stands for the engine. A release that cannot be read is the subject if that is
 // its digest: then its tag and digest are all that is known, and enough for a quarantine.
 func (q Quarantiner) holds(ctx context.Context, environment,
 	model, tag string, release, subject registry.Digest) (Place, bool, error) {
@@ -106,11 +105,9 @@ func (q Quarantiner) holds(ctx context.Context, environment,
 	if err != nil {
 		return Place{}, false, err
 	}
-	subjects := r.Subjects()
-	i := slices.IndexFunc(subjects, func(s artifact.Subject) bool { return s.Digest == subject })
-	if i < 0 {
-		return Place{}, false, nil
+	found, ok := r.Subject(subject)
+	if found.Engine != "" { // its image form stops with it
+		found, ok = r.Subject(found.Engine)
 	}
-	return Place{Environment: environment, Model: model,
-		Version: r.Tag(), Release: r.Digest, Subject: subjects[i]}, true, nil
+	return Place{Environment: environment, Model: model, Version: r.Tag(), Release: r.Digest, Subject: found}, ok, nil
 }

@@ -108,8 +108,8 @@ func assemble(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, beg
 	return result, err
 }
 
-// inspect looks at the bytes of engines that other machines built, before they become a release that is signed here. A
-// service has looked when they were pushed. Errors: CodeTrust, with the engine and its part.
+// inspect looks at the bytes of engines that other machines built, and recomputes their image forms, before they become a
+// release that is signed here. A service has looked when they were pushed. Errors: CodeTrust, with the engine and its part.
 func inspect(ctx context.Context, env *run.Env, wanted wantedParts, engines map[string]chosen, scratch string) error {
 	if env.Inspected {
 		return nil
@@ -124,6 +124,9 @@ func inspect(ctx context.Context, env *run.Env, wanted wantedParts, engines map[
 		part, err := env.Parts.Fetch(ctx, repository, c.engine.Digest, dir)
 		if err == nil {
 			err = format.CheckPart(dir, part)
+		}
+		if err == nil {
+			err = run.CheckImage(ctx, dir, c.engine, part.Files)
 		}
 		if err != nil {
 			return registry.Errorf(registry.CodeOf(err), "engine %s of part %s: %w", label, c.part.release.Digest, err)
@@ -143,6 +146,9 @@ func readWanted(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker) (
 	}
 	in, err := ingest.Read(s, model, w.Scratch)
 	if err != nil {
+		return ingest.Inputs{}, wantedParts{}, nil, err
+	}
+	if err := artifact.CheckEngines(len(in.Engines)); err != nil {
 		return ingest.Inputs{}, wantedParts{}, nil, err
 	}
 	wanted, err := newWantedParts(in, in.Engines)
@@ -166,7 +172,7 @@ type joined struct {
 	plan    plan.Plan
 	parts   []registry.Digest // that have its engines, in order
 	sources registry.Digest   // of the first part
-	engines []storage.PartRef
+	engines []storage.PartRef // and their image forms
 }
 
 // putTogether finds the plan that parts have together, and their engines in the order of the spec.
@@ -188,6 +194,9 @@ func (w wantedParts) putTogether(engines map[string]chosen) (joined, error) {
 		used.Engines = append(used.Engines, c.part.said.Engines[at])
 		byPart[d] = used
 		all.engines = append(all.engines, storage.PartRef{Role: artifact.PartEngine, Digest: c.engine.Digest, Size: c.engine.Size})
+		if image := c.engine.Image; image.Digest != "" {
+			all.engines = append(all.engines, storage.PartRef{Role: artifact.PartImage, Digest: image.Digest, Size: image.Size})
+		}
 	}
 	slices.Sort(all.parts)
 	var used []plan.Part

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
-// attest signs the release and every engine, and says how each engine was made. What
+// attest signs the release, every engine and every image form, and says how each engine was made. What
 // a trusted builder has said already is not said again, so that a rebuild from the
 // cache opens no key. It gives the number of bundles that it attached.
 func attest(ctx context.Context, b making, environment string, r stored) (int, error) {
@@ -76,6 +76,9 @@ func missingStatements(b making, r stored, subject artifact.Subject, claims []ev
 	if err := add(evidence.PredicateSign, struct{}{},
 		evidence.StatementSubject{Digest: evidence.NewDigestSet(subject.Digest)}, ""); err != nil {
 		return nil, err
+	}
+	if subject.Engine != "" { // the provenance of its engine is that of an image form
+		return statements, nil
 	}
 	engine, ok := r.Engine(subject.Digest)
 	if !ok {

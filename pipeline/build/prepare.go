@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -35,6 +36,9 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	}
 	in, err := ingest.Read(s, model, w.Scratch)
 	if err != nil {
+		return Prepared{}, err
+	}
+	if err := artifact.CheckEngines(len(in.Engines)); err != nil {
 		return Prepared{}, err
 	}
 	parts, err := onlyTargets(&in, o.Targets)

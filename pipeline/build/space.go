@@ -37,7 +37,7 @@ func checkSpace(ctx context.Context, env *run.Env, build Prepared) error {
 }
 
 // space is what the build may take: the reference, and for each way to quantize and to
-// compile a model of that precision. What engines share is stored once, and what steps,
+// compile a model of that precision, and the layer of its image form. What engines share is stored once, and what steps,
 // cache and registry share is linked where they are on one file system.
 func (b Prepared) space() int64 {
 	model := run.SizeOf(b.Inputs.Model)
@@ -61,7 +61,9 @@ func (b Prepared) space() int64 {
 		if b.Inputs.Quantized != "" && e.Quantize == nil && e.From != plan.FromSource {
 			size = 1 // the model has this precision already
 		}
-		add("compile "+e.Toolchain.Name, map[string]any{"quantize": e.Quantize, "compile": e.Compile}, e.Precision, size)
+		options := map[string]any{"quantize": e.Quantize, "compile": e.Compile}
+		add("compile "+e.Toolchain.Name, options, e.Precision, size)
+		add("image "+e.Toolchain.Name, options, e.Precision, size) // equal files have one layer
 	}
 	return need
 }

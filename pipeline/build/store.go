@@ -121,7 +121,12 @@ func push(ctx context.Context, b making, environment string, given *storage.Sour
 		if err != nil {
 			return stored{}, err
 		}
-		parts = append(parts, part)
+		engine.Digest = part.Digest
+		image, err := b.env.Parts.PutPart(ctx, repository, storage.Part{Role: artifact.PartImage, Files: files, Engine: engine})
+		if err != nil {
+			return stored{}, err
+		}
+		parts = append(parts, part, image)
 	}
 	d, err := b.env.Parts.Assemble(ctx, repository, storage.Assembly{
 		Model: b.Plan.Model, Version: b.Plan.Version, Revision: 1, Sources: sources, Plan: b.Plan.Digest, Part: part, Parts: parts})

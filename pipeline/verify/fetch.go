@@ -215,6 +215,9 @@ func (f fetcher) sourceParts(ctx context.Context) (repository string, parts map[
 
 func (f fetcher) engine(ctx context.Context, repository string, c run.Candidate) (run.Loadable, error) {
 	m, err := f.material(ctx, repository, storage.PartRef{Digest: c.Engine.Digest}, c.ID)
+	if err == nil {
+		err = run.CheckImage(ctx, m.Dir, c.Engine, m.Files)
+	}
 	if err != nil {
 		return run.Loadable{}, err
 	}

@@ -135,7 +135,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded, err := receiver.load(t, checked)
-	if err != nil || len(loaded.NotLoaded) != 0 || loaded.Attached != 1+3*len(r.Engines) {
+	if err != nil || len(loaded.NotLoaded) != 0 || loaded.Attached != 1+4*len(r.Engines) {
 		t.Fatalf("loaded %+v, error %v, want signatures, provenance and reports", loaded, err)
 	}
 	head, err := receiver.Release(t.Context(), "staging", r.Model, "")

@@ -22,7 +22,8 @@ type Reader interface {
 	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
 	// Resolve returns the engine for a node, and the reasons why each other candidate was rejected. Errors:
 	// CodeNotFound if the release does not exist; CodePolicy if a protected environment has no
-	// proof for it; CodeNoEngine, with the Resolution, if no candidate is left.
+	// proof for it; CodeNoEngine, with the Resolution, if no candidate is left; CodeNotFound if the query asks for an
+	// image form, and the release has none.
 	Resolve(ctx context.Context, q ResolveQuery) (Resolution, error)
 	// Restrictions returns the restriction list in force in an environment. Without a list only
 	// Environment is set. Errors: CodeNotFound for an unknown environment; CodeTrust and CodeDigest
@@ -173,9 +174,30 @@ type ResolveQuery struct {
 	Node        artifact.Node     // the machine that will load the engine
 	Runtime     *artifact.Runtime // nil: the runtimes of the node
 	Variant     string            // empty means any
+	As          Form              // the form of the engine that Ref of the answer names
 	// Known is the answer that the same query had before, or nil. It is the answer again if the
 	// registry knows that it is.
 	Known *Resolution
+}
+
+// Form is a form of an engine that a node may load.
+type Form string
+
+// The forms of an engine. The zero Form is the engine itself, for mlpromote pull and oras pull.
+const (
+	AsEngine Form = ""
+	AsImage  Form = "image" // its image form, for container runtimes
+)
+
+// ParseForm reads a form from a flag or a request; "engine" is the engine itself. Errors: CodeInvalid.
+func ParseForm(text string) (Form, error) {
+	switch text {
+	case "", "engine":
+		return AsEngine, nil
+	case string(AsImage):
+		return AsImage, nil
+	}
+	return AsEngine, registry.Errorf(registry.CodeInvalid, "form %q: want engine or image", text)
 }
 
 // Machine is the node of the query with the runtime that loads the engine there.
@@ -192,8 +214,8 @@ type Resolution struct {
 	Release    registry.Digest  `json:"release"`
 	Version    string           `json:"version"`
 	Engine     *artifact.Engine `json:"engine,omitempty"` // nil if no candidate is left; others may have it too: do not change it
-	Ref        string           `json:"ref,omitempty"`
-	Candidates []Candidate      `json:"candidates"` // every engine of the release, the winner first
+	Ref        string           `json:"ref,omitempty"`    // of the engine, or of its image form if the query asked for that
+	Candidates []Candidate      `json:"candidates"`       // every engine of the release, the winner first
 	// Unlisted is the evidence about the engine and its release that the catalog keeps, and their repository does not
 	// list. A pull checks it and puts it beside what it finds there.
 	Unlisted []evidence.AdverseEvidence `json:"unlisted,omitempty"`

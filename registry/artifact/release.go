@@ -58,6 +58,15 @@ type Engine struct {
 	Sources   registry.Digest `json:"sources"`
 	Limits    registry.Digest `json:"limits"`
 	Interface registry.Digest `json:"interface"`
+	// Image is the image form of the engine. It is known only of an engine that was read with its release, and is zero
+	// in releases of versions that made none.
+	Image Image `json:"image,omitzero"`
+}
+
+// Image is the image form of an engine: the manifest of an OCI image with the same files, for container runtimes.
+type Image struct {
+	Digest registry.Digest `json:"digest"`
+	Size   int64           `json:"size"` // bytes of the manifest document
 }
 
 // Operators is a library of operators among the files of an engine.
@@ -119,9 +128,40 @@ func (r Release) Engine(d registry.Digest) (Engine, bool) {
 	return Engine{}, false
 }
 
-// Subjects lists the digests that evidence for the release can be about: the release, then its
-// engines.
+// MaxSubjects is how many subjects a statement of in-toto may have for cosign. A summary names all of a release.
+const MaxSubjects = 1024
+
+// MaxEngines is how many engines a new release may have: a summary names it, each engine and each image form.
+const MaxEngines = (MaxSubjects - 1) / 2
+
+// CheckEngines refuses to make a release of more than [MaxEngines] engines. Errors: CodeInvalid.
+func CheckEngines(n int) error {
+	if n <= MaxEngines {
+		return nil
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		"the release would have %d engines: want at most %d, since the summary of its promotion names the release, every engine and every image form, and a statement has at most %d subjects",
+		n, MaxEngines, MaxSubjects), "divide targets or variants among several models")
+}
+
+// Subjects lists the digests that evidence for the release can be about: the release, its engines, and then the image
+// forms of the engines.
 func (r Release) Subjects() []Subject {
+	subjects := r.Judged()
+	for _, e := range r.Engines {
+		if e.Image.Digest != "" {
+			subjects = append(subjects, e.imageSubject())
+		}
+	}
+	return subjects
+}
+
+func (e Engine) imageSubject() Subject {
+	return Subject{Name: e.Label() + " (image)", Digest: e.Image.Digest, Size: e.Image.Size, Engine: e.Digest}
+}
+
+// Judged lists the release and its engines, which policies judge. The image form of an engine is judged with it.
+func (r Release) Judged() []Subject {
 	subjects := []Subject{{Name: "release", Digest: r.Digest, Size: r.Size, Index: true}}
 	for _, e := range r.Engines {
 		subjects = append(subjects, Subject{Name: e.Label(), Digest: e.Digest, Size: e.Size})
@@ -129,20 +169,38 @@ func (r Release) Subjects() []Subject {
 	return subjects
 }
 
+// Subject finds a subject of the release by digest.
+func (r Release) Subject(d registry.Digest) (Subject, bool) {
+	if d == r.Digest {
+		return r.Judged()[0], true
+	}
+	for _, e := range r.Engines {
+		switch d {
+		case e.Digest:
+			return Subject{Name: e.Label(), Digest: d, Size: e.Size}, true
+		case e.Image.Digest:
+			return e.imageSubject(), d != ""
+		}
+	}
+	return Subject{}, false
+}
+
 // Subject is a manifest or index that evidence is attached to.
 type Subject struct {
-	Name   string // for people and for statements: "release", "linux-amd64-v3/int8"
+	Name   string // for people and for statements: "release", "linux-amd64-v3/int8", "linux-amd64-v3/int8 (image)"
 	Digest registry.Digest
 	Size   int64
-	Index  bool // an image index rather than a manifest
+	Index  bool            // an image index rather than a manifest
+	Engine registry.Digest // of an image form: its engine
 }
 
 // PartKind is the kind of a part in its release or sources: the dev.mlpromote.role annotation.
 type PartKind string
 
-// The roles of parts. A release index has the first three; a sources index has the others.
+// The roles of parts. A release index has the first four; a sources index has the others.
 const (
 	PartEngine      PartKind = "engine"
+	PartImage       PartKind = "image" // the image form of an engine
 	PartLimits      PartKind = "limits"
 	PartInterface   PartKind = "interface"
 	PartReference   PartKind = "reference"

@@ -64,6 +64,7 @@ func (c *Client) ResolveLabels(
 			Environment: q.Environment,
 			Version:     q.Version,
 			Variant:     q.Variant,
+			As:          string(q.As),
 			Runtime:     q.Runtime,
 			Labels:      labels,
 		},

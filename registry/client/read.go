@@ -71,6 +71,7 @@ func (c *Client) Resolve(ctx context.Context, q api.ResolveQuery) (api.Resolutio
 			Environment: q.Environment,
 			Version:     q.Version,
 			Variant:     q.Variant,
+			As:          string(q.As),
 			Node:        &q.Node,
 			Runtime:     q.Runtime,
 		},

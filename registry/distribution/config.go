@@ -25,7 +25,7 @@ type Config struct {
 
 	// Inspect checks the content of a received manifest with existing references, before the manifest
 	// is stored; its errors refuse the push. nil stores what callers may push.
-	Inspect func(ctx context.Context, d registry.Digest, manifest []byte) error
+	Inspect func(ctx context.Context, repository string, d registry.Digest, manifest []byte) error
 
 	// Damaged is called for every request of content that does not match its digest. It
 	// may be nil.

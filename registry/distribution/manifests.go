@@ -72,7 +72,7 @@ func putManifest(h *handler, w http.ResponseWriter, r *http.Request, at request)
 		return err
 	}
 	if h.Inspect != nil {
-		if err := h.Inspect(r.Context(), d, raw); err != nil {
+		if err := h.Inspect(r.Context(), at.repository, d, raw); err != nil {
 			return err
 		}
 	}

@@ -108,8 +108,8 @@ func Withdrawn(c Claim, resource string, statements []Claim) bool {
 func Builders(r artifact.Release, claims []Claim) map[string]bool {
 	all := make(map[string]bool)
 	for _, c := range claims {
-		_, isEngine := r.Engine(c.Subject)
-		about := (isEngine || c.Subject == r.Digest) && c.Statement.About(c.Subject)
+		_, isSubject := r.Subject(c.Subject)
+		about := isSubject && c.Statement.About(c.Subject)
 		if role, ok := RoleFor(c.Statement.PredicateType); about && ok && role == RoleBuilder {
 			all[c.Signer] = true
 		}

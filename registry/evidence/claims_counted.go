@@ -28,10 +28,10 @@ func Count(r artifact.Release, claims []Claim) (Counted, []Ignored) {
 }
 
 func doesNotCount(r artifact.Release, c Claim) string {
-	_, isEngine := r.Engine(c.Subject)
+	_, isSubject := r.Subject(c.Subject)
 	role, known := c.Issuer()
 	switch {
-	case !isEngine && c.Subject != r.Digest:
+	case !isSubject:
 		return "it is about something else"
 	case !c.Statement.About(c.Subject):
 		return "its statement does not name the subject that it is attached to"

@@ -28,9 +28,6 @@ const (
 	maxRead = 4 << 30
 )
 
-// Open returns content by its digest.
-type Open func(ctx context.Context, d registry.Digest) (storage.Blob, int64, error)
-
 // File is a file of a part.
 type File struct {
 	Path       string // in the part
@@ -52,7 +49,8 @@ type Gate struct {
 	inspect Inspect
 	turns   *turns
 	passed  *lru.Cache[registry.Digest, struct{}] // manifests
-	files   *lru.Cache[fileKey, struct{}]         // that passed by their own bytes
+	images  images
+	files   *lru.Cache[fileKey, struct{}] // that passed by their own bytes
 }
 
 // fileKey identifies an inspection that does not depend on other files.
@@ -63,24 +61,52 @@ type fileKey struct {
 
 // New returns a gate for content that open returns. Without inspect, it lets nothing through.
 func New(open Open, inspect Inspect) *Gate {
+	turns, passed := newTurns(atOnce), lru.New[registry.Digest, struct{}](passedBytes)
 	return &Gate{
-		open: open, inspect: inspect, turns: newTurns(atOnce),
-		passed: lru.New[registry.Digest, struct{}](passedBytes), files: lru.New[fileKey, struct{}](passedBytes),
+		open: open, inspect: inspect, turns: turns, passed: passed, files: lru.New[fileKey, struct{}](passedBytes),
+		images: images{open, turns, passed},
 	}
 }
 
 // Manifest inspects the files of a part, which must be stored already, by the exact bytes of its
-// manifest. Manifests that are not parts of a release pass: no release can have them. Manifests and
+// manifest. Of the image form of an engine it recomputes the bytes, and of the index of a release all image forms in it.
+// Other manifests pass: no release can have them. Manifests and
 // files that passed are not inspected again. A caller, the principal of ctx, waits until the parts that
 // it pushed before are inspected. Errors: CodeUnsafe and CodeInvalid, with the file and what to do; CodeTrust for
-// file names that lead outside their folder; those of open.
+// file names that lead outside their folder, and for an image that is not that of its engine; those of open.
 func (g *Gate) Manifest(ctx context.Context, d registry.Digest, manifest []byte) error {
+	return g.manifest(ctx, g.images.document, d, manifest)
+}
+
+// In returns [Gate.Manifest] for manifests that are pushed to a repository, by their records in refs. The engine of an image
+// must be in the repository of the image: nobody learns from a push which engines other repositories have.
+func (g *Gate) In(refs storage.Manifests) func(ctx context.Context, repository string, d registry.Digest, manifest []byte) error {
+	return func(ctx context.Context, repository string, d registry.Digest, manifest []byte) error {
+		read := func(ctx context.Context, d registry.Digest) ([]byte, error) {
+			if _, err := refs.Manifest(ctx, repository, d); err != nil {
+				return nil, err
+			}
+			return g.images.document(ctx, d)
+		}
+		return g.manifest(ctx, read, d, manifest)
+	}
+}
+
+// manifest inspects a manifest. read returns others of its repository.
+func (g *Gate) manifest(ctx context.Context, read readManifest, d registry.Digest, manifest []byte) error {
+	if images, ok := oci.ReadImages(manifest); ok {
+		return g.images.all(ctx, read, images)
+	}
 	part, err := oci.ReadPart(manifest)
 	if registry.HasCode(err, registry.CodeTrust) {
 		return err
 	}
 	if _, ok := g.passed.Get(d); ok || err != nil { // or another kind of manifest
 		return nil
+	}
+	if part.Role == artifact.PartImage {
+		_, err := g.images.one(ctx, read, d, part.ImageOf)
+		return err
 	}
 	if g.inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of parts cannot be inspected here")

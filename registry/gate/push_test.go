@@ -49,7 +49,7 @@ func serve(t *testing.T, look gate.Inspect, files int, callers ...string) site {
 		}
 	}
 	h, err := distribution.New(distribution.Config{
-		Blobs: blobs, Refs: refs, Deleter: refs, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, look).Manifest,
+		Blobs: blobs, Refs: refs, Deleter: refs, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, look).In(refs),
 		Authorize: func(context.Context, distribution.Access) error { return nil },
 	})
 	if err != nil {

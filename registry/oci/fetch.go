@@ -60,7 +60,7 @@ func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir s
 			return storage.FetchedPart{}, err
 		}
 	}
-	return storage.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, Set: set}, nil
+	return storage.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, ImageOf: p.imageOf, Set: set}, nil
 }
 
 // set reads the config of a part, and returns its case set if it has one.

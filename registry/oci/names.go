@@ -1,6 +1,9 @@
 package oci
 
-import "mlpromote.dev/mlpromote/registry/artifact"
+import (
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/imageform"
+)
 
 // Media types and artifact types of format 1.
 const (
@@ -65,10 +68,9 @@ const (
 
 // Limits on what is read.
 const (
-	maxDocument    = 4 << 20 // bytes of a manifest, index, config or bundle
-	maxDepth       = 32      // nesting of a JSON document
-	maxEngines     = 1023    // with their release, the 1,024 subjects that a statement may have
-	maxEntries     = maxEngines + 2
+	maxDocument    = 4 << 20                  // bytes of a manifest, index, config or bundle
+	maxDepth       = 32                       // nesting of a JSON document
+	maxEntries     = artifact.MaxSubjects + 1 // engines and image forms, limits and interface
 	maxLayers      = 4096
 	maxAnnotations = 128
 	maxFile        = 1 << 50 // bytes of a file; the sum over a part stays far inside an int64
@@ -82,12 +84,14 @@ type shape struct {
 	layer        string // media type of every layer; empty where a file's kind decides
 	index        string // artifact type of the index that the part stands in
 	single       bool   // exactly one file
+	image        bool   // of an image that container runtimes load
 }
 
 // shapeOf returns the shape of a kind of part in format 1.
 func shapeOf(role artifact.PartKind) (shape, bool) {
 	s, ok := map[artifact.PartKind]shape{
 		artifact.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
+		artifact.PartImage:       {config: imageform.TypeConfig, layer: imageform.TypeLayer, index: typeRelease, single: true, image: true},
 		artifact.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true},
 		artifact.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true},
 		artifact.PartReference:   {artifactType: typeModel, config: typeModelConfig, index: typeSources},
@@ -104,7 +108,7 @@ func shapeOf(role artifact.PartKind) (shape, bool) {
 func (s shape) model() bool { return s.artifactType == typeModel }
 
 // set reports whether the shape's config is a artifact.CaseSet.
-func (s shape) set() bool { return s.config != "" && !s.model() }
+func (s shape) set() bool { return s.config != "" && !s.model() && !s.image }
 
 // Media types of manifests that registries know beside OCI's.
 const (

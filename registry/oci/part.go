@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/imageform"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -21,12 +22,16 @@ type part struct {
 	shape    shape
 	files    []artifact.File
 	engine   artifact.Engine // of an engine or a reference model
+	imageOf  registry.Digest // of an image: its engine
 }
 
 // label describes a part in messages: "engine linux-amd64-v3/int8", "limits".
 func (p part) label() string {
-	if p.role == artifact.PartEngine {
+	switch p.role {
+	case artifact.PartEngine:
 		return "engine " + p.engine.Label()
+	case artifact.PartImage:
+		return "image of engine " + string(p.imageOf)
 	}
 	return string(p.role)
 }
@@ -77,6 +82,24 @@ func (p *part) finishEngine() error {
 	}
 	return nil
 }
+
+// finishImage sets the fields of an image. Whether its layer is that of the engine, [imageform.Check] finds out.
+func (p *part) finishImage() error {
+	p.imageOf = registry.Digest(p.manifest.Annotations[imageform.KeyEngine])
+	if err := p.imageOf.Validate(); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", imageform.KeyEngine, p.imageOf, err)
+	}
+	layer := p.manifest.Layers[0]
+	if layer.MediaType != p.shape.layer {
+		return registry.Errorf(registry.CodeInvalid, "its layer is a %q: want %s", layer.MediaType, p.shape.layer)
+	}
+	p.files = []artifact.File{{Path: layerFile, Digest: layer.Digest, Size: layer.Size}}
+	return nil
+}
+
+// layerFile names the layer of an image among the files of a part. Its descriptor has no title: an image is for container
+// runtimes, and "oras pull" writes none of it.
+const layerFile = "layer.tar"
 
 // readFiles returns the files that the layers describe.
 func readFiles(layers []ocispec.Descriptor, s shape) ([]artifact.File, error) {

@@ -25,6 +25,9 @@ func (s *Store) PutPart(ctx context.Context, name string, p storage.Part) (stora
 	if p.Files, err = withLoadProfile(p); err != nil {
 		return storage.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
 	}
+	if p.Role == artifact.PartImage {
+		return repo.putImage(ctx, p)
+	}
 	made, config, err := s.makePart(p)
 	if err != nil {
 		return storage.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)

@@ -21,7 +21,7 @@ func ReadPart(manifest []byte) (storage.FetchedPart, error) {
 	if err != nil {
 		return storage.FetchedPart{}, err
 	}
-	return storage.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine}, nil
+	return storage.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, ImageOf: p.imageOf}, nil
 }
 
 // checkRole refuses the manifests of other programs, which are most of those that are pushed. All
@@ -55,7 +55,7 @@ func readPart(raw []byte) (part, error) {
 		return part{}, err
 	}
 	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: artifact.PartKind(manifest.Annotations[keyRole])}
-	p.desc.ArtifactType = manifest.ArtifactType
+	p.desc.ArtifactType = manifest.ArtifactType // empty of images
 	shape, err := shapeOfRole(p.role)
 	if err != nil {
 		return part{}, err
@@ -63,6 +63,9 @@ func readPart(raw []byte) (part, error) {
 	p.shape = shape
 	if err := p.checkShape(); err != nil {
 		return part{}, err
+	}
+	if shape.image {
+		return p, p.finishImage()
 	}
 	if p.files, err = readFiles(manifest.Layers, shape); err != nil {
 		return part{}, err

@@ -66,14 +66,17 @@ func (t tree) release() (artifact.Release, error) {
 		Plan:    registry.Digest(annotations[keyPlan]),
 		Part:    registry.Digest(annotations[keyPart]),
 	}
-	_, part := annotations[keyPart]
-	if err := readIdentity(&r, annotations[keyRevision], part); err != nil {
+	_, isPart := annotations[keyPart]
+	if err := readIdentity(&r, annotations[keyRevision], isPart); err != nil {
 		return r, err
 	}
+	var images []part
 	for _, p := range t.parts {
 		switch {
 		case p.role == artifact.PartEngine:
 			r.Engines = append(r.Engines, p.engine)
+		case p.role == artifact.PartImage:
+			images = append(images, p)
 		case p.role == artifact.PartLimits && r.Limits == "":
 			r.Limits = p.desc.Digest
 		case p.role == artifact.PartInterface && r.Interface == "":
@@ -81,6 +84,9 @@ func (t tree) release() (artifact.Release, error) {
 		default:
 			return r, registry.Errorf(registry.CodeInvalid, "it has more than one entry with the role %s: want one", p.role)
 		}
+	}
+	if err := setImages(&r, images); err != nil {
+		return r, err
 	}
 	if err := checkRelease(r); err != nil {
 		return r, err
@@ -146,8 +152,9 @@ func checkRelease(r artifact.Release) error {
 		return registry.Errorf(registry.CodeInvalid, "limits or interface is missing: want one entry of each")
 	case len(r.Engines) == 0:
 		return registry.Errorf(registry.CodeInvalid, "it has no engine")
-	case len(r.Engines) > maxEngines:
-		return registry.Errorf(registry.CodeInvalid, "it has %d engines: at most %d are read", len(r.Engines), maxEngines)
+	case len(r.Subjects()) > artifact.MaxSubjects:
+		return registry.Errorf(registry.CodeInvalid, "it has %d engines, and with their image forms and itself %d subjects of its summary: at most %d are read",
+			len(r.Engines), len(r.Subjects()), artifact.MaxSubjects)
 	}
 	type identity struct{ label, toolchain, version string }
 	seen := make(map[identity]registry.Digest, len(r.Engines))

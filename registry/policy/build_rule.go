@@ -15,6 +15,15 @@ const adviceBuild = ": run mlpromote build"
 // judgeSignature decides whether a builder signed the subject.
 func judgeSignature(j judging, req *Requirement, s artifact.Subject) {
 	req.present(j.counted.Of(evidence.PredicateSign, s.Digest), "signed by a builder", "no signature of a trusted builder", adviceBuild)
+	if image, ok := imageOf(j.release, s); ok && req.Met && len(j.counted.Of(evidence.PredicateSign, image)) == 0 {
+		req.present(nil, "", "no signature of a trusted builder about its image form "+string(image), adviceBuild)
+	}
+}
+
+// imageOf returns the image form of an engine, which is judged with it.
+func imageOf(r artifact.Release, s artifact.Subject) (registry.Digest, bool) {
+	e, ok := r.Engine(s.Digest)
+	return e.Image.Digest, ok && e.Image.Digest != ""
 }
 
 func judgeProvenance(j judging, req *Requirement, e artifact.Engine) {

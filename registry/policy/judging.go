@@ -59,7 +59,7 @@ func eachEngine(one func(judging, *Requirement, artifact.Engine)) judge {
 func releaseAndEngines(one func(judging, *Requirement, artifact.Subject)) judge {
 	return judge{perBoth, func(j judging) []Requirement {
 		var all []Requirement
-		for _, s := range j.release.Subjects() {
+		for _, s := range j.release.Judged() {
 			req := Requirement{Subject: s.Name}
 			one(j, &req, s)
 			all = append(all, req)

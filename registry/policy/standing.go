@@ -24,7 +24,7 @@ const requireSummary = "summary"
 // next promotion. Old reports, retired keys and shorter lists in the configuration do not
 // withdraw engines from nodes.
 func CheckStanding(resource string, r artifact.Release, claims []evidence.Claim, in restriction.Restrictions) Decision {
-	return standing(resource, r, r.Subjects(), claims, in)
+	return standing(resource, r, r.Judged(), claims, in)
 }
 
 // CheckEngineStanding is CheckStanding for one engine of the release, on a node of which nothing is known. Of the release itself it
@@ -32,7 +32,7 @@ func CheckStanding(resource string, r artifact.Release, claims []evidence.Claim,
 func CheckEngineStanding(resource string, r artifact.Release, e artifact.Engine, claims []evidence.Claim, in restriction.Restrictions) Decision {
 	alone := r
 	alone.Engines = []artifact.Engine{e}
-	return onUnknownNode(standing(resource, alone, alone.Subjects()[1:], claims, in))
+	return onUnknownNode(standing(resource, alone, alone.Judged()[1:], claims, in))
 }
 
 // onUnknownNode decides for a node that states nothing: any report that did not pass keeps the engine from it. [Requirement.On]
@@ -68,7 +68,7 @@ func CheckReturn(resource string, r artifact.Release, claims []evidence.Claim, i
 func CheckUnpromoted(r artifact.Release, e artifact.Engine, claims []evidence.Claim, in restriction.Restrictions) Decision {
 	r.Engines = []artifact.Engine{e}
 	counted, ignored := evidence.Count(r, claims)
-	d := Decision{Requirements: append(objections(r, counted, in), signatures(r, counted, r.Subjects()[1:])...)}
+	d := Decision{Requirements: append(objections(r, counted, in), signatures(r, counted, r.Judged()[1:])...)}
 	d.Ignore(ignored...)
 	return onUnknownNode(d)
 }
@@ -128,6 +128,9 @@ func signatures(r artifact.Release, cs evidence.Counted, subjects []artifact.Sub
 // judgeQuarantine decides whether nothing quarantines the subject.
 func judgeQuarantine(j judging, req *Requirement, s artifact.Subject) {
 	claims := j.counted.Quarantines(s.Digest)
+	if image, ok := imageOf(j.release, s); ok {
+		claims = append(claims, j.counted.Quarantines(image)...)
+	}
 	req.Met, req.Detail = true, "not in quarantine"
 	if len(claims) > 0 {
 		said := ""

@@ -168,7 +168,7 @@ func (c *checklist) named() {
 
 func (c *checklist) unrestricted() {
 	item := ReadinessItem{Name: policy.ReadyUnrestricted, Subject: policy.ReadinessSubjectAll, State: Ready, Detail: "nothing of it is in quarantine"}
-	for _, s := range c.in.Release.Subjects() {
+	for _, s := range c.in.Release.Judged() {
 		if claims := c.cs.Quarantines(s.Digest); len(claims) > 0 {
 			item.State, item.Detail, item.Proof = Failing, s.Name+" is in quarantine", bundles(claims)
 		}

@@ -23,6 +23,8 @@ type Build struct {
 	Revision int
 	Engines  []artifact.Engine // targets, variants, precisions and toolchains; a spec lists the last one first
 	Salt     string            // another salt makes other bytes
+	// WithoutImages makes a release as versions before image forms did.
+	WithoutImages bool
 }
 
 // Model is the model of the sample release.
@@ -101,8 +103,13 @@ func (b Build) TryStore(ctx context.Context, parts storage.PartStore) (registry.
 	slices.Reverse(listed)
 	for _, e := range artifact.OrderEngines(listed, func(e artifact.Engine) artifact.Engine { return e }) {
 		e.Reference, e.Sources, e.Limits, e.Interface = reference.Digest, sources, limits.Digest, offered.Digest
-		refs = append(refs, s.put(ctx, storage.Part{Role: artifact.PartEngine, Model: b.Model,
-			Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
+		files := file("model.onnx", "engine "+e.Label()+b.Salt)
+		engine := s.put(ctx, storage.Part{Role: artifact.PartEngine, Model: b.Model, Format: "onnx", Engine: e, Files: files})
+		refs = append(refs, engine)
+		if !b.WithoutImages {
+			e.Digest = engine.Digest
+			refs = append(refs, s.put(ctx, storage.Part{Role: artifact.PartImage, Engine: e, Files: files}))
+		}
 	}
 	r := artifact.Release{Version: b.Version, Revision: b.Revision}
 	release := s.assemble(ctx, storage.Assembly{

@@ -41,6 +41,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"environments":            testEnvironments,
 		"publish":                 testPublish,
 		"attach":                  testAttach,
+		"attach to image":         testAttachToImage,
 		"attach refuses":          testAttachRefuses,
 		"attach figures":          testAttachFigures,
 		"attach from the future":  testAttachFromTheFuture,
@@ -72,6 +73,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"resolve":                 testResolve,
 		"resolve in prod":         testResolveProtected,
 		"resolve what failed":     testResolveWithheld,
+		"resolve image":           testResolveImage,
 		"resolve nothing":         testResolveNothing,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,9 +162,10 @@ func measured() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }
 // Sign attaches signatures and provenance, like a build.
 func (r Registry) Sign(t testing.TB, release artifact.Release) {
 	t.Helper()
-	r.AttachTo(t, "staging", release, release.Digest, evidence.PredicateSign, struct{}{})
+	for _, s := range release.Subjects() {
+		r.AttachTo(t, "staging", release, s.Digest, evidence.PredicateSign, struct{}{})
+	}
 	for _, e := range release.Engines {
-		r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateSign, struct{}{})
 		r.AttachTo(t, "staging", release, e.Digest, evidence.PredicateProvenance, struct{}{})
 	}
 }

@@ -32,7 +32,7 @@ func testPromote(t *testing.T, r Registry) {
 	summarizedEverywhere(t, r, release, p)
 	got := events(t, r, history.EventPromote)
 	if len(got) != 1 || got[0].Release != release.Digest || got[0].Environment != "prod" ||
-		!containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 10+len(p.VSA) {
+		!containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 13+len(p.VSA) {
 		t.Errorf("history has %+v", got)
 	}
 	chained(t, r)
@@ -103,7 +103,7 @@ func testReplaces(t *testing.T, r Registry) {
 	headIs(t, r, "prod", first.Digest)
 }
 
-// summarizedEverywhere wants a summary on the release and on every engine, and one that
+// summarizedEverywhere wants a summary on the release, every engine and every image form, and one that
 // resolve accepts.
 func summarizedEverywhere(t *testing.T, r Registry, release artifact.Release, p api.Promotion) {
 	t.Helper()
@@ -124,7 +124,7 @@ func summarizedEverywhere(t *testing.T, r Registry, release artifact.Release, p 
 	}
 	_, summary, ok := policy.FindVSA(claims, release, "oci://local/prod/"+Model)
 	if !ok || summary.Promotion.Tag != release.Tag() || summary.Promotion.From != "staging" || !summary.Promotion.Sources.Names(release.Sources) ||
-		len(summary.InputAttestations) != 10 || len(summary.Promotion.HistoryHead) == 0 || !summary.Policy.Digest.Names(d("environments.yaml")) {
+		len(summary.InputAttestations) != 13 || len(summary.Promotion.HistoryHead) == 0 || !summary.Policy.Digest.Names(d("environments.yaml")) {
 		t.Errorf("the summary is %+v", summary)
 	}
 }

@@ -82,6 +82,57 @@ func testResolve(t *testing.T, r Registry) {
 	}
 }
 
+// The image form of the engine that a node gets is what its query asks for; a release of an earlier version has none.
+func testResolveImage(t *testing.T, r Registry) {
+	release := r.Promoted(t, Build{})
+	q := api.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3"), As: api.AsImage}
+	answer, err := r.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := release.Engine(answer.Engine.Digest)
+	ref, err := registry.ParseRef(answer.Ref)
+	if err != nil || e.Image.Digest == "" || ref.Digest != e.Image.Digest || ref.Repository() != "prod/"+Model || answer.Engine.Image != e.Image {
+		t.Errorf("the answer is %+v, error %v, want the image %s", answer, err, e.Image.Digest)
+	}
+	q.As = api.AsEngine
+	if answer, err = r.Resolve(t.Context(), q); err != nil || !names(answer, "prod") || answer.Engine.Image != e.Image {
+		t.Errorf("the engine: %+v, error %v", answer, err)
+	}
+	r.AttachTo(t, "prod", release, e.Digest, evidence.PredicateQuarantine, struct{}{})
+	q.As, q.Variant = api.AsImage, e.Variant
+	answer, err = r.Resolve(t.Context(), q)
+	if e.Variant == "int8" { // no other engine has it
+		refused(t, err, registry.CodeNoEngine, "quarantine")
+	} else if err != nil || answer.Engine.Digest == e.Digest {
+		t.Errorf("after the quarantine: %+v, error %v", answer, err)
+	}
+
+	old := r.Promoted(t, Build{Version: "1.1.0", Salt: "old", WithoutImages: true})
+	q = api.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}
+	if answer, err := r.Resolve(t.Context(), q); err != nil || answer.Release != old.Digest || answer.Engine.Image != (artifact.Image{}) {
+		t.Errorf("a release without image forms: %+v, error %v", answer, err)
+	}
+	q.As = api.AsImage
+	_, err = r.Resolve(t.Context(), q)
+	refused(t, err, registry.CodeNotFound, "1.1.0", "has no image forms")
+	if hints := registry.Hints(err); len(hints) != 1 || !strings.Contains(hints[0], "build it again") {
+		t.Errorf("hints %q, want what to do", hints)
+	}
+}
+
+// About an image form, only signatures are attached: what counts for its engine counts for it.
+func testAttachToImage(t *testing.T, r Registry) {
+	release := r.Build(t, Build{})
+	image := release.Engines[0].Image.Digest
+	for predicate, role := range map[string]string{evidence.PredicateQuarantine: "approver", evidence.PredicateProvenance: "builder"} {
+		_, err := r.Attach(t.Context(), api.Attachment{Environment: "staging", Model: Model, Release: release.Digest, Subject: image,
+			Bundle: r.Bundle(t, role, predicate, struct{}{}, image)})
+		refused(t, err, registry.CodeInvalid, "is the image form of engine "+string(release.Engines[0].Digest))
+	}
+	r.AttachTo(t, "staging", release, image, evidence.PredicateSign, struct{}{})
+}
+
 func testResolveNothing(t *testing.T, r Registry) {
 	release := r.Build(t, Build{})
 	old := Node("v3")

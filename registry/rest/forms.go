@@ -125,6 +125,7 @@ type ResolveRequest struct {
 	Environment string            `json:"environment"`
 	Version     string            `json:"version,omitempty"`
 	Variant     string            `json:"variant,omitempty"`
+	As          string            `json:"as,omitempty"` // engine or image: the form that ref of the answer names; absent: engine
 	NodeType    string            `json:"nodeType,omitempty"`
 	Node        *artifact.Node    `json:"node,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
@@ -137,6 +138,7 @@ type FactsQuery struct {
 	Environment  string   `query:"environment,required"`
 	Version      string   `query:"version"`
 	Variant      string   `query:"variant"`
+	As           string   `query:"as"`
 	Runtime      []string `query:"runtime"`
 	NodeType     string   `query:"nodeType"`
 	OS           string   `query:"os"`

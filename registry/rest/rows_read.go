@@ -82,6 +82,7 @@ var (
 			one("by facts", "model", exampleModel, "environment", "prod", "arch", "amd64", "level", "v3", "features", "avx2,avx512_vnni", "runtime", "onnxruntime:1.30.0"),
 			one("with accelerators", "model", exampleModel, "environment", "staging", "version", "1.0.0", "variant", "fp32", "os", "linux", "arch", "amd64", "level", "v3", "memoryMiB", "64000", "gpuVendor", "nvidia",
 				"gpuProduct", "NVIDIA-L4", "gpuArch", "sm_89", "gpuMemoryMiB", "23034", "gpuDriver", "580.65", "gpuCount", "2", "runtime", "onnxruntime:1.30.0"),
+			one("as image", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge", "as", "image"),
 			one("by serving image", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge", "runtime", "registry.example/serving/onnx:26.1"),
 		},
 	}}

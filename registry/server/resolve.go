@@ -24,7 +24,7 @@ func resolveFacts(s server, r *request) (*response, error) {
 	}
 	request := rest.ResolveRequest{
 		Environment: environment, Version: values.Get("version"), Variant: values.Get("variant"),
-		NodeType: values.Get("nodeType"),
+		NodeType: values.Get("nodeType"), As: values.Get("as"),
 	}
 	if request.Runtime, err = runtimeOf(r.Context(), s, values["runtime"]); err != nil {
 		return nil, err
@@ -70,6 +70,10 @@ func resolveNode(s server, r *request) (*response, error) {
 // resolve answers a question that was not answered before. names reports whether it names a node type or
 // a runtime, and at is the state of the catalog before any was looked up.
 func resolve(s server, r *request, q question, names bool, at any, request rest.ResolveRequest) (*response, error) {
+	as, err := api.ParseForm(request.As)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "resolve: %w", err)
+	}
 	node, err := nodeOfRequest(r.Context(), s, request)
 	if err != nil {
 		return nil, err
@@ -79,7 +83,7 @@ func resolve(s server, r *request, q question, names bool, at any, request rest.
 	}
 	return decideAnswer(s, r, q, answered{names: names, at: at, query: api.ResolveQuery{
 		Environment: request.Environment, Model: r.Name, Version: request.Version,
-		Node: node, Runtime: request.Runtime, Variant: request.Variant}})
+		Node: node, Runtime: request.Runtime, Variant: request.Variant, As: as}})
 }
 
 // nodeOfRequest returns the node that a request describes.

@@ -112,7 +112,7 @@ func TestCollectReplacedRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	did := collect(t, w.collector(t, 2*days, alone))
-	if did.Manifests != 6 || did.Blobs != plan.Blobs || did.Bytes != plan.Bytes || did.Blobs == 0 { // the release, three engines, and the sources with their reference
+	if did.Manifests != 9 || did.Blobs != plan.Blobs || did.Bytes != plan.Bytes || did.Blobs == 0 { // the release, three engines and their images, and the sources with their reference
 		t.Errorf("collected %+v, planned were %d blobs with %d bytes", did, plan.Blobs, plan.Bytes)
 	}
 	if _, err := w.Release(t.Context(), "staging", registrytest.Model, string(old.Digest)); registry.CodeOf(err) != registry.CodeNotFound {
@@ -185,7 +185,7 @@ func TestCollectWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	did := collect(t, w.collector(t, 3*days+time.Hour))
-	if did.Manifests != 3 || did.Marked == 0 {
+	if did.Manifests != 6 || did.Marked == 0 {
 		t.Errorf("%+v, want all of the release to go but the engine that was asked for, which is marked anew", did)
 	}
 	if _, err := w.Parts.Sources(t.Context(), "staging/"+registrytest.Model+"/sources", old.Sources); err != nil {

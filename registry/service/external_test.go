@@ -24,6 +24,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/service/backend"
@@ -52,6 +53,7 @@ func onServer(t testing.TB, around func(http.Handler) http.Handler, kind ...cont
 		RestrictionBundles: mem.NewTable[storage.RestrictionBundle](), Environments: w.config.Environments,
 		Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.db,
 		Verify: w.Keys.Verify, Sign: w.Keys.Sign, Now: clock(), Tool: evidence.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
+		Inspect: func(context.Context, policy.Located) error { return nil },
 	}
 	s, err := service.New(w.config)
 	if err != nil {

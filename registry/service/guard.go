@@ -45,8 +45,8 @@ func (g Guard) DeleteManifest(ctx context.Context, repository string, d registry
 		if err != nil {
 			return err
 		}
-		_, isEngine := r.Engine(d)
-		if isEngine || d == r.Digest || d == r.Limits || d == r.Interface {
+		_, isSubject := r.Subject(d)
+		if isSubject || d == r.Limits || d == r.Interface {
 			return refuse(nil, "%s belongs to %s, the head of %s", d, r.Tag(), repository)
 		}
 	}

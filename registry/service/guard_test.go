@@ -83,6 +83,7 @@ func TestGuard(t *testing.T) {
 	refused := map[string]func() error{
 		"release":   func() error { return guard.DeleteManifest(t.Context(), repository, r.Digest) },
 		"engine":    func() error { return guard.DeleteManifest(t.Context(), repository, r.Engines[0].Digest) },
+		"image":     func() error { return guard.DeleteManifest(t.Context(), repository, r.Engines[0].Image.Digest) },
 		"limits":    func() error { return guard.DeleteManifest(t.Context(), repository, r.Limits) },
 		"evidence":  func() error { return guard.DeleteManifest(t.Context(), repository, evidence[0].Digest) },
 		"head tag":  func() error { return guard.DeleteTag(t.Context(), repository, artifact.HeadTag) },

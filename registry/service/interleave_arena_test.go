@@ -162,8 +162,8 @@ func (a *arena) build(t testing.TB, version string) artifact.Release {
 	on := registrytest.Registry{Interface: a.replica(t, 0), Parts: store, Keys: a.keys}
 	r := on.Build(t, registrytest.Build{Version: version, Salt: version, Engines: []artifact.Engine{registrytest.MakeEngine("v3", "int8")}})
 	e := r.Engines[0]
-	for _, subject := range []registry.Digest{r.Digest, e.Digest} {
-		on.AttachTo(t, "staging", r, subject, evidence.PredicateSign, struct{}{})
+	for _, subject := range r.Subjects() {
+		on.AttachTo(t, "staging", r, subject.Digest, evidence.PredicateSign, struct{}{})
 	}
 	on.AttachTo(t, "staging", r, e.Digest, evidence.PredicateParity, registrytest.Report(r, e, evidence.VerdictPass))
 	a.names.versions[r.Digest], a.names.releases[version] = version, r

@@ -374,11 +374,11 @@ func TestLostReferrersArePutBack(t *testing.T) {
 	}
 }
 
-// What comes from a registry that looks at nothing is looked at before it is let in, and only then.
+// What comes from a registry that looks at nothing, or goes to one, is looked at before, and only then.
 func TestPromoteInspects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		from    string // the environment that is on another registry
+		on      string // the environment that is on another registry
 		inspect func(context.Context, policy.Located) error
 		code    registry.Code // of the refusal; empty: it is promoted
 	}{
@@ -387,11 +387,15 @@ func TestPromoteInspects(t *testing.T) {
 		}, registry.CodeUnsafe},
 		"another registry, nothing that could look": {"staging", nil, registry.CodeUnavailable},
 		"another registry, nothing wrong":           {"staging", func(context.Context, policy.Located) error { return nil }, ""},
-		"what was pushed here was looked at then":   {"prod", nil, ""},
+		"to another registry, an image that is not that of its engine": {"prod", func(_ context.Context, at policy.Located) error {
+			return registry.Errorf(registry.CodeTrust, "image %s of %s", at.Release.Engines[0].Image.Digest, at.Repository)
+		}, registry.CodeTrust},
+		"to another registry, nothing that could look": {"prod", nil, registry.CodeUnavailable},
+		"what was pushed here was looked at then":      {"", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, external(c.from), func(config *backend.Backend) { config.Inspect = c.inspect })
+			w := setup(t, external(c.on), func(config *backend.Backend) { config.Inspect = c.inspect })
 			r := w.proven(t, registrytest.Build{})
 			p, err := w.promotion(t, false)
 			if c.code == "" {

@@ -42,7 +42,7 @@ func TestTrustIsThatOfTheDestination(t *testing.T) {
 	w := setup(t, resources(evidence.RoleVerifier, "oci://local/staging/"))
 	r := w.proven(t, registrytest.Build{})
 	claims, ignored, err := w.Claims(t.Context(), "staging", r)
-	if err != nil || ignored.IgnoredCount != 0 || len(claims) != 10 {
+	if err != nil || ignored.IgnoredCount != 0 || len(claims) != 13 {
 		t.Fatalf("in staging: %d claims, ignored %v, error %v", len(claims), ignored, err)
 	}
 	p, err := w.Promote(t.Context(), api.PromoteRequest{Model: registrytest.Model})
@@ -92,7 +92,7 @@ func TestJunkIsCountedAndStaysBehind(t *testing.T) {
 		t.Fatalf("ignored %+v, error %v, want 6", p.Decision.Ignored, err)
 	}
 	claims, ignored, err := w.Claims(t.Context(), "prod", r)
-	if err != nil || ignored.IgnoredCount != 0 || len(claims) != 10+len(p.VSA) {
+	if err != nil || ignored.IgnoredCount != 0 || len(claims) != 13+len(p.VSA) {
 		t.Errorf("in prod there are %d claims and %d ignored, error %v", len(claims), ignored.IgnoredCount, err)
 	}
 }

@@ -348,11 +348,11 @@ type Settled struct{ *os.File }
 // also changes its links, and smaller files are not worth that risk.
 const LinkFrom = 1 << 20
 
-// Part describes a manifest to create.
+// Part describes a manifest to create. An image has the files of its engine, and the engine with its digest.
 type Part struct {
 	Role   artifact.PartKind
 	Files  []PartFile
-	Engine artifact.Engine   // engine and reference: target, toolchain and what it was made from
+	Engine artifact.Engine   // engine, image and reference: target, toolchain and what it was made from
 	Model  string            // engine and reference: name in the ModelPack config
 	Format string            // engine and reference: "onnx"
 	Set    *artifact.CaseSet // cases, golden and calibration
@@ -397,6 +397,7 @@ type FetchedPart struct {
 	Manifest []byte // exact bytes
 	Files    []artifact.File
 	Engine   artifact.Engine   // engine and reference
+	ImageOf  registry.Digest   // image: the engine
 	Set      *artifact.CaseSet // cases, golden and calibration
 }
 

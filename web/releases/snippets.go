@@ -32,10 +32,15 @@ func snippets(config *page.Config, r *http.Request, in Read, e artifact.Engine, 
 		{What: "Pull the files of this engine with ORAS, unchecked", Text: "oras pull " + plainHTTP(scheme, "--plain-http ") + ref},
 	}
 	all = append(all, cosign(in, e, scheme, ref, environment.Trust)...)
-	all = append(all, initContainer(in, e, address), page.Command{
-		What: "Mount it as an image volume (Kubernetes from 1.35, CRI-O alone: with containerd the folder is empty, and the pod starts all the same)",
-		Text: "volumes:\n  - name: model\n    image:\n      reference: " + ref,
-	})
+	all = append(all, initContainer(in, e, address))
+	if e.Image.Digest != "" {
+		image := host + "/" + registry.Ref{Environment: in.environment, Model: in.Model, Digest: e.Image.Digest}.String()
+		all = append(all, page.Command{
+			What: "Mount its image form as an image volume (Kubernetes from 1.35): the container finds the files in /engine",
+			Text: "containers:\n  - name: server\n    volumeMounts:\n      - {name: model, mountPath: /engine, subPath: models, readOnly: true}\n" +
+				"volumes:\n  - name: model\n    image:\n      reference: " + image,
+		})
+	}
 	known, _ := toolchains.Find(e.Toolchain.Name)
 	if !known.Triton && e.Toolchain.Name != "tensorrt" { // whose engines others build
 		return all

@@ -140,8 +140,8 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 
 // nameOf is what people call the release or one of its engines.
 func nameOf(r artifact.Release, subject registry.Digest) string {
-	if e, ok := r.Engine(subject); ok {
-		return e.Label()
+	if s, ok := r.Subject(subject); ok {
+		return s.Name
 	}
 	return "release"
 }

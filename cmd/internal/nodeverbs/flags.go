@@ -56,7 +56,7 @@ func (v Verbs) query(ctx context.Context, q nodeFlags, model string) (api.Resolv
 // withRuntimeHint adds to an error of resolve which --runtime to give, where the node lacks only runtimes and none was
 // given. A runtime that mlpromote did not install is not found by itself.
 func withRuntimeHint(err error, query api.ResolveQuery, answer api.Resolution) error {
-	if query.Runtime != nil {
+	if query.Runtime != nil || !registry.HasCode(err, registry.CodeNoEngine) {
 		return err
 	}
 	for _, c := range answer.Candidates {

@@ -20,19 +20,24 @@ import (
 func (v Verbs) Resolve() *cobra.Command {
 	var q nodeFlags
 	var explain bool
-	var trust string
+	var trust, as string
 	c := &cobra.Command{
 		Use:   "resolve MODEL",
 		Short: "Find the engine that fits a node",
-		Long: `Prints the ref of one engine, with its digest. --explain adds why every other candidate
-was rejected. Exit code 6: no engine fits.`,
-		Example: "  oras pull $(" + v.UI.Program + " resolve vision/digits --env prod) -o DIR",
-		Args:    command.Exactly("MODEL"),
+		Long: `Prints the ref of one engine, with its digest. --as image prints the ref of its image form
+instead, which pods mount as an image volume. --explain adds why every other candidate was
+rejected. Exit code 6: no engine fits.`,
+		Example: "  oras pull $(" + v.UI.Program + " resolve vision/digits --env prod) -o DIR\n" +
+			"  " + v.UI.Program + " resolve vision/digits --env prod --as image",
+		Args: command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.With(c.Context(), func(r *connect.Registry) error {
 				query, err := v.query(c.Context(), q, args[0])
 				if err != nil {
 					return err
+				}
+				if query.As, err = api.ParseForm(as); err != nil {
+					return registry.Errorf(registry.CodeInvalid, "--as: %w", err)
 				}
 				if err := v.followOnly(c.Context(), r, trust, q.environment); err != nil {
 					return err
@@ -58,6 +63,7 @@ was rejected. Exit code 6: no engine fits.`,
 	q.flags(c)
 	c.Flags().StringVar(&trust, "trust", "",
 		"trust file that has follow:; if its newest trust bundle is not accepted, the registry is asked for no engine")
+	c.Flags().StringVar(&as, "as", "engine", "form of the engine: engine, or image for container runtimes")
 	c.Flags().BoolVar(&explain, "explain", false, "print why every other candidate was rejected (on stderr)")
 	return c
 }

@@ -44,6 +44,7 @@ func TestPlainClients(t *testing.T) {
 		"oras-go": testOras, "go-containerregistry": testContainerRegistry, "direct push": testDirectPush,
 		"cosign": testCosign, "cosign, release": testCosignRelease, "oras": testOrasProgram, "readme": testReadmeServed,
 		"exported policy": testExportedPolicy, "model signing": testModelSigning, "bom": testBOM, "node types": testNodeTypes, "crane": testCrane, "regctl": testRegctl, "skopeo": testSkopeo,
+		"image form": testImageForm, "image form, skopeo": testImageFormSkopeo, "image form, cosign": testImageFormCosign,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -96,7 +96,7 @@ func TestRenderBesideOtherTools(t *testing.T) {
 		return append(append([]string{"render", "--env", "prod"}, more...), marked...)
 	}
 	j.Must(render()...)
-	engine := s.Host() + "/prod/vision/digits@" + firstField(t, j.Must("resolve", "vision/digits", "--env", "prod", "--node", node))
+	engine := s.Host() + "/prod/vision/digits@" + firstField(t, j.Must("resolve", "vision/digits", "--env", "prod", "--node", node, "--as", "image"))
 	manifests := func(when, server string) {
 		t.Helper()
 		if got := helm.must(t, "template", at("deploy")); !strings.Contains(strings.ReplaceAll(got, `"`, ""), "reference: "+engine) {

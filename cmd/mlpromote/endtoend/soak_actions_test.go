@@ -209,13 +209,15 @@ func (c *stormClient) release(ctx context.Context, n int) error {
 
 // prove attaches what prod asks for, as far as no client was told before that it is there.
 func (c *stormClient) prove(ctx context.Context, r artifact.Release) error {
-	if err := c.attachOnce(ctx, r, r.Digest, evidence.PredicateSign, struct{}{}); err != nil {
-		return err
+	for _, s := range r.Subjects() {
+		if err := c.attachOnce(ctx, r, s.Digest, evidence.PredicateSign, struct{}{}); err != nil {
+			return err
+		}
 	}
 	for _, e := range r.Engines {
 		for predicate, content := range map[string]any{
-			evidence.PredicateSign: struct{}{}, evidence.PredicateProvenance: struct{}{},
-			evidence.PredicateParity: registrytest.Report(r, e, evidence.VerdictPass),
+			evidence.PredicateProvenance: struct{}{},
+			evidence.PredicateParity:     registrytest.Report(r, e, evidence.VerdictPass),
 		} {
 			if err := c.attachOnce(ctx, r, e.Digest, predicate, content); err != nil {
 				return err

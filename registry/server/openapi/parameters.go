@@ -22,9 +22,13 @@ func known() map[string]object {
 		"ref":         text("Tag or digest of a release; absent: the head."),
 		"version":     text("Tag of a release; absent: the head."),
 		"variant":     text("Only engines of this variant."),
-		"digest":      text("Digest of a manifest."),
-		"nodeType":    text("Name of a node type, in place of facts."),
-		"cursor":      text("Start of the page, from the Link header of the previous page."),
+		"as": {
+			"description": "The form of the engine that ref of the answer names; image is for container runtimes. Absent: engine.",
+			"schema":      enum([]string{"engine", "image"}),
+		},
+		"digest":   text("Digest of a manifest."),
+		"nodeType": text("Name of a node type, in place of facts."),
+		"cursor":   text("Start of the page, from the Link header of the previous page."),
 		"limit": {
 			"description": "Maximum number of items in a page.",
 			"schema":      object{"type": "integer", "minimum": 1, "maximum": storage.MaxPage, "default": storage.DefaultPage},

@@ -34,6 +34,11 @@ func Attach(ctx context.Context, s *backend.Backend, a api.Attachment) (registry
 	if err != nil {
 		return "", err
 	}
+	if subject.Engine != "" && claim.Statement.PredicateType != evidence.PredicateSign {
+		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"attach: %s is the image form of engine %s, about which only signatures are attached", subject.Digest, subject.Engine),
+			"name the engine: what counts for it counts for its image form")
+	}
 	if _, quarantine := claim.Quarantine(); damaged != nil && !quarantine {
 		return "", damaged
 	}
@@ -81,10 +86,8 @@ func MayReach(ctx context.Context, e policy.Environment, model string, claim evi
 }
 
 func subjectOf(r artifact.Release, d registry.Digest) (artifact.Subject, error) {
-	for _, subject := range r.Subjects() {
-		if subject.Digest == d {
-			return subject, nil
-		}
+	if subject, ok := r.Subject(d); ok {
+		return subject, nil
 	}
 	return artifact.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is not an engine of release %s", d, r.Digest)
 }

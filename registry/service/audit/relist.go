@@ -108,8 +108,8 @@ func restore(ctx context.Context, s *backend.Backend, repository string, b evide
 // Concerns reports whether an event recorded evidence about a release or an engine of it.
 func Concerns(e history.Event, r artifact.Release) bool {
 	if e.Kind == history.EventAttach {
-		_, isEngine := r.Engine(e.Subject)
-		return isEngine || e.Subject == r.Digest
+		_, isSubject := r.Subject(e.Subject)
+		return isSubject
 	}
 	return e.Kind == history.EventPromote && e.Release == r.Digest
 }

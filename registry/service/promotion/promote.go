@@ -196,14 +196,15 @@ func rehash(ctx context.Context, s *backend.Backend, m *move) error {
 		return nil
 	}
 	err := s.Content.Rehash(ctx, m.source(), m.release)
-	if err == nil && m.from.External() {
+	if err == nil && (m.from.External() || m.to.External()) {
 		err = inspect(ctx, s, *m)
 	}
 	m.rehashed = err == nil
 	return err
 }
 
-// inspect looks at engines that come from another registry. Those that were pushed here were looked at then.
+// inspect looks at engines that come from another registry or go to one. Those that were pushed here were looked at then,
+// but who reads the other registry has nothing else to rest on.
 func inspect(ctx context.Context, s *backend.Backend, m move) error {
 	if s.Inspect == nil {
 		return registry.Errorf(registry.CodeUnavailable, "the files of engines of %s cannot be inspected here", m.from.Name)

@@ -42,6 +42,13 @@ func (d Resolvable) Choose(environment policy.Environment, q api.ResolveQuery) (
 		Model:       q.Model,
 		Digest:      answer.Engine.Digest,
 	}
+	if q.As == api.AsImage {
+		if ref.Digest = answer.Engine.Image.Digest; ref.Digest == "" {
+			return answer, registry.WithHint(registry.Errorf(registry.CodeNotFound,
+				"%s %s in %s has no image forms: the version of mlpromote that built it made none", q.Model, answer.Version, q.Environment),
+				"build it again under a new version, verify and promote that")
+		}
+	}
 	answer.Ref = ref.String()
 	for _, b := range d.lost {
 		if b.Subject == d.release.Digest || b.Subject == answer.Engine.Digest {

@@ -60,7 +60,7 @@ type LeftOut struct {
 type Denied struct {
 	Digest registry.Digest `json:"digest"`
 	Model  string          `json:"model"`
-	Kind   string          `json:"kind"` // "release" or "engine"
+	Kind   string          `json:"kind"` // "release", "engine" or "image"
 	Unmet  []string        `json:"unmet"`
 }
 
@@ -248,7 +248,11 @@ type denials struct {
 func (f *denials) look(resource string, r artifact.Release, claims []evidence.Claim, in restriction.Restrictions) {
 	f.decide(r.Digest, r.Model, "release", policy.CheckStanding(resource, r, claims, in))
 	for _, e := range r.Engines {
-		f.decide(e.Digest, r.Model, "engine", policy.CheckEngineStanding(resource, r, e, claims, in))
+		decision := policy.CheckEngineStanding(resource, r, e, claims, in)
+		f.decide(e.Digest, r.Model, "engine", decision)
+		if e.Image.Digest != "" {
+			f.decide(e.Image.Digest, r.Model, "image", decision)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func pusher(t *testing.T) (*oci.Store, *mem.DB) {
 	t.Helper()
 	blobs, db := mem.NewBlobs(), mem.New()
 	handler, err := distribution.New(distribution.Config{
-		Blobs: blobs, Refs: db, Deleter: db, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, filegate.Inspect).Manifest,
+		Blobs: blobs, Refs: db, Deleter: db, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, filegate.Inspect).In(db),
 		Authorize: func(context.Context, distribution.Access) error { return nil },
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package parts
 import (
 	"context"
 
+	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/policy"
@@ -11,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// Inspect looks at the bytes of every engine of releases, one engine at a time in a temporary folder. Errors: those of
+// Inspect looks at the bytes of every engine of releases, and recomputes its image form, one engine at a time in a temporary folder. Errors: those of
 // [format.CheckPart], with the engine; those of reading.
 func Inspect(parts storage.PartStore) func(ctx context.Context, at policy.Located) error {
 	return func(ctx context.Context, at policy.Located) error {
@@ -35,5 +36,8 @@ func inspect(ctx context.Context, parts storage.PartStore, repository string, e 
 	if err != nil {
 		return err
 	}
-	return format.CheckPart(dir, part)
+	if err := format.CheckPart(dir, part); err != nil {
+		return err
+	}
+	return run.CheckImage(ctx, dir, e, part.Files)
 }

@@ -83,16 +83,17 @@ func TestRender(t *testing.T) {
 func TestRefuseMarkers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"no value":        {"# {\"$mlpromote\": \"vision/digits\"}\na: 1\n", "no value in front of it"},
-		"a list of flow":  {"a: [x] # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
-		"a block":         {"a: |\n  text # {\"$mlpromote\": \"vision/digits\"}\nb: 1 # {\"$mlpromote\": \"none\"}\n", "no model none"},
-		"two lines":       {"a: one\n  two # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
-		"an alias":        {"a: &x 1\nb: *x # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
-		"another field":   {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"tag\": \"v1\"}\n", `unknown field "tag"`},
-		"another form":    {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want ref, uri, digest, repository or version"},
-		"both":            {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"a/b\", \"node-type\": \"c\"}\n", "not both"},
-		"two markers":     {"a: 1 # {\"$mlpromote\": \"vision/digits\"} # {\"$mlpromote\": \"vision/digits\"}\n", "something behind it"},
-		"a strange model": {"a: 1 # {\"$mlpromote\": \"../x\"}\n", "deploy.yaml:1: "},
+		"no value":              {"# {\"$mlpromote\": \"vision/digits\"}\na: 1\n", "no value in front of it"},
+		"a list of flow":        {"a: [x] # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
+		"a block":               {"a: |\n  text # {\"$mlpromote\": \"vision/digits\"}\nb: 1 # {\"$mlpromote\": \"none\"}\n", "no model none"},
+		"two lines":             {"a: one\n  two # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
+		"an alias":              {"a: &x 1\nb: *x # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
+		"another field":         {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"tag\": \"v1\"}\n", `unknown field "tag"`},
+		"another form":          {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want ref, image, uri, digest, repository or version"},
+		"an image of a release": {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"image\"}\n", "want engine or node-type"},
+		"both":                  {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"a/b\", \"node-type\": \"c\"}\n", "not both"},
+		"two markers":           {"a: 1 # {\"$mlpromote\": \"vision/digits\"} # {\"$mlpromote\": \"vision/digits\"}\n", "something behind it"},
+		"a strange model":       {"a: 1 # {\"$mlpromote\": \"../x\"}\n", "deploy.yaml:1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -52,7 +52,7 @@ func (l *lookup) find(ctx context.Context, m Marker) (Target, error) {
 		if engine, err = engineOf(r, m.Engine); err != nil {
 			return Target{}, err
 		}
-		target.Digest = engine.Digest
+		target.Digest, target.Image = engine.Digest, engine.Image.Digest
 	}
 	return target, l.usable(ctx, m, r, engine)
 }
@@ -71,7 +71,7 @@ func (l *lookup) resolved(ctx context.Context, m Marker) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	return Target{Version: r.Version, Digest: r.Engine.Digest}, nil
+	return Target{Version: r.Version, Digest: r.Engine.Digest, Image: r.Engine.Image.Digest}, nil
 }
 
 func engineOf(r artifact.Release, label string) (*artifact.Engine, error) {

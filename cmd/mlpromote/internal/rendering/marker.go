@@ -36,13 +36,16 @@ type Form string
 // The forms.
 const (
 	FormRef        Form = "ref"        // HOST/ENV/MODEL@DIGEST
-	FormURI        Form = "uri"        // the same with oci:// in front, as KServe takes it
+	FormImage      Form = "image"      // HOST/ENV/MODEL@DIGEST of the image form of an engine, for image volumes
+	FormURI        Form = "uri"        // FormRef with oci:// in front, as KServe takes it
 	FormDigest     Form = "digest"     // sha256:...
 	FormRepository Form = "repository" // HOST/ENV/MODEL
 	FormVersion    Form = "version"    // the tag of the release
 )
 
-func forms() []Form { return []Form{FormRef, FormURI, FormDigest, FormRepository, FormVersion} }
+func forms() []Form {
+	return []Form{FormRef, FormImage, FormURI, FormDigest, FormRepository, FormVersion}
+}
 
 // parseMarker reads a comment, without its '#'. ok is false for comments of other kinds.
 func parseMarker(comment string) (m Marker, ok bool, err error) {
@@ -77,7 +80,9 @@ func (m *Marker) check() error {
 	case m.Engine != "" && m.NodeType != "":
 		return registry.Errorf(registry.CodeInvalid, "marker of %s: want engine or node-type, not both", m.Model)
 	case !slices.Contains(forms(), m.Write):
-		return registry.Errorf(registry.CodeInvalid, "marker of %s: write %.100q: want ref, uri, digest, repository or version", m.Model, m.Write)
+		return registry.Errorf(registry.CodeInvalid, "marker of %s: write %.100q: want ref, image, uri, digest, repository or version", m.Model, m.Write)
+	case m.Write == FormImage && m.Engine == "" && m.NodeType == "":
+		return registry.Errorf(registry.CodeInvalid, "marker of %s: an engine has an image form, and a release has none: want engine or node-type", m.Model)
 	}
 	return nil
 }
@@ -95,6 +100,7 @@ type Target struct {
 	Model       string
 	Version     string // tag of the release
 	Digest      registry.Digest
+	Image       registry.Digest // of the image form of an engine; empty: it has none
 }
 
 // text is the target in a form. Errors: CodeInvalid if nothing outside of this machine could fetch it.
@@ -102,6 +108,12 @@ func (t Target) text(f Form) (string, error) {
 	repository := registry.Ref{Host: t.Host, Environment: t.Environment, Model: t.Model}
 	whole := repository
 	whole.Digest = t.Digest
+	if f == FormImage {
+		if whole.Digest = t.Image; t.Image == "" {
+			return "", registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s in %s has no image forms: the version of mlpromote that built it made none",
+				t.Model, t.Version, t.Environment), "build it again under a new version, verify and promote that")
+		}
+	}
 	switch f {
 	case FormDigest:
 		return string(t.Digest), nil

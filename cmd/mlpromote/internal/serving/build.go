@@ -56,7 +56,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 		Blobs: blobs, Refs: sv.Here.Refs, Deleter: i.Guard(),
 		Uploads: uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB,
 		MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
-		Inspect: sv.gate.Manifest, Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
+		Inspect: sv.gate.In(sv.Here.Refs), Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
 		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
 	})
 	return g, err
