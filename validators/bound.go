@@ -26,8 +26,14 @@ func (o OutputLimits) Bound(r figure.Row) (float64, bool) {
 func (o OutputLimits) judged(quarters bool) (rows []figure.Row, limits []float64) {
 	for _, row := range figure.OfOutputs() {
 		limit, there := o.Bound(row)
-		if !there || row.ZeroIsNone && limit == 0 || row.Name == figure.QuarterError && !quarters || row.OfSpread && quarters && o.QuartersAlone {
+		if !there || row.ZeroIsNone && limit == 0 || row.Name == figure.QuarterError && !quarters {
 			continue
+		}
+		if row.OfSpread && quarters && o.QuartersAlone {
+			if row.BesideQuarters == 0 {
+				continue
+			}
+			limit *= row.BesideQuarters
 		}
 		rows, limits = append(rows, row), append(limits, limit)
 	}

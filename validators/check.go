@@ -79,8 +79,12 @@ func (j *judgement) groups(output string, r tensor.Result) {
 	check.Value, check.Cases, check.Verdict = evidence.Figure(g.Lost), j.full, evidence.VerdictPass
 	if g.Lost > 0 {
 		check.Verdict = evidence.VerdictFail
-		message := fmt.Sprintf("output %s: in the %s with %s = %s the reference's answers vary, and the engine always gives the same",
-			output, registry.Count(g.Worst.Cases, "case"), g.Worst.By, g.Worst.Value)
+		with := fmt.Sprintf(" with %s = %s", g.Worst.By, g.Worst.Value)
+		if g.Worst.By == "" {
+			with = ""
+		}
+		message := fmt.Sprintf("output %s: in the %s%s the reference's answers vary, and the engine always gives the same",
+			output, registry.Count(g.Worst.Cases, "case"), with)
 		if g.Lost > 1 {
 			message += fmt.Sprintf("; so it does in %s", registry.Count(g.Lost-1, "other group"))
 		}
@@ -97,7 +101,9 @@ func (j *judgement) answers(name string, limits OutputLimits, r tensor.Result) {
 }
 
 // ofAnswers reports whether a limit is on the share of equal answers.
-func (o OutputLimits) ofAnswers() bool { return o.Top1 != nil && o.Top1.Min > 0 || o.Equal != nil }
+func (o OutputLimits) ofAnswers() bool {
+	return o.Top1 != nil && o.Top1.Min > 0 || o.Equal != nil || o.Detections != nil
+}
 
 // leastKept is the share of the cases of a class in which the engine has to answer it at half of the places or more.
 const leastKept = 0.5

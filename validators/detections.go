@@ -62,7 +62,8 @@ func (t TensorInfo) isRowOf(boxes TensorInfo) bool {
 // isClassOfDetection reports whether an output with a number for each box has its class, and not its score.
 func (t TensorInfo) isClassOfDetection() bool {
 	name := strings.ToLower(t.Name)
-	return t.DType.Class() == tensor.ClassInteger || strings.Contains(name, "class") || strings.Contains(name, "label")
+	has := func(part string) bool { return strings.Contains(name, part) }
+	return t.DType.Class() == tensor.ClassInteger || (has("class") || has("label")) && !has("score") && !has("conf") && !has("prob")
 }
 
 // guessDetections changes the guesses of outputs that are detections together: boxes beside a number for each of them.

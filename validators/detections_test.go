@@ -134,7 +134,7 @@ func TestJudgeQuarters(t *testing.T) {
 	t.Parallel()
 	output := info("price", tensor.Float32, 1)
 	output.Kind = validators.KindValue
-	spread := []string{figure.SNR, figure.MaxError, figure.CaseError, figure.Systematic, figure.Close}
+	spread := []string{figure.SNR, figure.Systematic, figure.Close}
 	quarters := func(worst float64) *tensor.Quarters {
 		return &tensor.Quarters{Channel: -1, All: [4]tensor.Quarter{{From: 4, To: 60, Relative: 0.37, Error: worst}, {}, {}, {}}}
 	}
@@ -150,13 +150,16 @@ func TestJudgeQuarters(t *testing.T) {
 	} {
 		r := tensor.Result{Cases: 400, FullCases: 400, Elements: 400, Float: true, SpreadSNR: 40, Quarters: c.quarters}
 		if c.quarters != nil { // the errors of the largest values, which the quarters are judged in place of
-			r.SpreadSNR, r.MaxError, r.CaseError, r.Systematic, r.FarCases = 5, 9, 9, 1, 300
+			r.SpreadSNR, r.MaxError, r.CaseError, r.Systematic, r.FarCases = 5, 3.7, 3.7, 1, 300
 		}
 		got := judgeOne(t, output, r)
 		checks := slices.DeleteFunc(slices.Clone(got.Checks), func(c evidence.Check) bool { return c.Figure != figure.QuarterError })
 		bySpread := slices.ContainsFunc(got.Checks, func(c evidence.Check) bool { return slices.Contains(spread, c.Figure) })
 		if got.Verdict != c.want || len(checks) != c.checks || bySpread == (c.quarters != nil) {
 			t.Errorf("%s: %s, %+v; want %s", name, got.Verdict, got.Checks, c.want)
+		}
+		if r.MaxError = 3.8; c.quarters != nil && judgeOne(t, output, r).Verdict != evidence.VerdictFail {
+			t.Errorf("%s: an error beyond the loose limit passes", name)
 		}
 		if c.want == evidence.VerdictFail && !hasReason(got, "from 4 to 60, where values are off by 37 % on average") {
 			t.Errorf("%s: %v", name, got.Reasons)

@@ -71,11 +71,11 @@ func (l Limits) CheckOne(precision string, outputs map[string]tensor.Result) evi
 	})
 }
 
-// withoutClasses leaves out of results whether an engine keeps classes, and groups of cases.
+// withoutClasses leaves out of results whether an engine keeps classes, groups of cases, and quarters.
 func withoutClasses(outputs map[string]tensor.Result) map[string]tensor.Result {
 	outputs = maps.Clone(outputs)
 	for name, r := range outputs {
-		r.Classes, r.Groups = nil, nil
+		r.Classes, r.Groups, r.Quarters = nil, nil, nil
 		outputs[name] = r
 	}
 	return outputs
@@ -111,9 +111,7 @@ func (l *Limits) allow(precision string, m Measured) map[string]float64 {
 		for _, bound := range []**AtMost{&o.MaxError, &o.CaseError} {
 			switch {
 			case *bound == nil:
-			case o.QuartersAlone && m.Whole[name].Quarters != nil: // which few cases do not have
-				*bound = nil
-			case m.OtherSizes:
+			case m.OtherSizes, o.QuartersAlone && m.Whole[name].Quarters != nil: // few cases have no quarters
 				*bound = &AtMost{(*bound).Max * math.Pow(10, mostChance/20)}
 			}
 		}

@@ -74,6 +74,9 @@ func (t TensorInfo) isYesOrNo() bool { return t.Kind == KindProbability && t.isO
 
 // isOneNumber reports whether the output has one number for each case, by its shape.
 func (t TensorInfo) isOneNumber() bool {
+	if len(t.Shape) == 1 && t.Shape[0].Symbol == "" && t.Shape[0].Size != 1 { // a model without a batch
+		return false
+	}
 	for _, d := range t.Shape[min(1, len(t.Shape)):] {
 		if d.Size != 1 {
 			return false

@@ -101,7 +101,7 @@ func LineOf(r evidence.Reason) figure.Line {
 // OnePerLine returns one finding for each line, in the order of their first ones: a failure before what is not known, values that
 // are not finite or of another shape before errors, and of errors the one that is furthest beyond its limit. The message names the number
 // of others. A line is left out if the failure of another one names its fault, and if
-// it is undecided while another one fails.
+// it lacks cases while another one fails.
 func (f Findings) OnePerLine() (few Findings) {
 	var order []figure.Line
 	byLine := make(map[figure.Line]Findings)
@@ -113,12 +113,12 @@ func (f Findings) OnePerLine() (few Findings) {
 		byLine[line] = append(byLine[line], found)
 	}
 	for _, line := range order {
-		if instead, there := sameFault[line]; there && fails(byLine[instead]) {
+		all := byLine[line]
+		if instead, there := sameFault[line]; there && fails(byLine[instead]) && !slices.ContainsFunc(all, ofGroups) {
 			continue
 		}
-		all := byLine[line]
 		worst := slices.MinFunc(all, compareFindings)
-		if worst.Verdict != evidence.VerdictFail && fails(f) { // what nobody knows is no reason where something fails
+		if worst.Verdict != evidence.VerdictFail && worst.Reason.Code == ReasonNotEnough && fails(f) { // more cases do not help where something fails
 			continue
 		}
 		if others := len(all) - 1; others > 0 {
@@ -132,6 +132,9 @@ func (f Findings) OnePerLine() (few Findings) {
 // sameFault are lines that mostly name the fault of another one: errors of single cases are biased where they are large, and labels are lost
 // where answers are. The line is left to the table of lines if the other one fails.
 var sameFault = map[figure.Line]figure.Line{figure.Tendency: figure.EveryCase, figure.SameAnswers: figure.Labels}
+
+// ofGroups reports whether a finding is about groups of cases, of which labels show nothing.
+func ofGroups(f Finding) bool { return f.Reason.Figure == figure.Groups }
 
 // fails reports whether a finding is a failure.
 func fails(f Findings) bool {

@@ -143,6 +143,9 @@ func (r *rejudgement) hasOtherReasons() bool {
 func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Difference {
 	var want []limitOf
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		if q := r.report.Outputs[name].Quarters; q != nil && !possibleQuarters(*q) {
+			r.differ("output "+name+": quarters", fmt.Sprint(q.Of), "four quarters of values above 0, of which some are above 1, in their order")
+		}
 		want = append(want, outputs[name].limits(name, r.report.Outputs[name].Quarters != nil)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
@@ -154,6 +157,19 @@ func (r *rejudgement) compareLimits(outputs map[string]OutputLimits) []Differenc
 		}
 	}
 	return r.compareChecks(want, func(c evidence.Check) bool { return c.Output != "" })
+}
+
+// possibleQuarters reports whether values can have such quarters.
+func possibleQuarters(q evidence.Quarters) bool {
+	if len(q.Of) != 4 || !(q.Of[0].From > 0 && q.Of[3].To > 1) {
+		return false
+	}
+	for i, of := range q.Of {
+		if !(of.From <= of.To && of.Error >= 0) || i > 0 && !(q.Of[i-1].To <= of.From) {
+			return false
+		}
+	}
+	return true
 }
 
 // limits lists the limits on an output of which a report has checks. quarters reports whether its values are of many magnitudes.

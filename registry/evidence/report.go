@@ -329,8 +329,11 @@ type Quarter struct {
 // Worst returns the quarter with the largest error; one of NaN without any.
 func (q Quarters) Worst() Quarter {
 	worst := Quarter{Error: Figure(math.NaN())}
-	for _, of := range q.Of {
-		if !(of.Error <= worst.Error) {
+	for i, of := range q.Of {
+		if math.IsNaN(float64(of.Error)) {
+			return of
+		}
+		if i == 0 || of.Error > worst.Error {
 			worst = of
 		}
 	}

@@ -81,8 +81,9 @@ type Row struct {
 	Overall bool
 	// Whole is a figure that some of the cases cannot decide.
 	Whole bool
-	// OfSpread is relative to the spread of all values.
-	OfSpread bool
+	// OfSpread is relative to the spread of all values. Where quarters are judged alone, its limit is BesideQuarters times as loose; 0 is none.
+	OfSpread       bool
+	BesideQuarters float64
 	// Sometimes is a figure that depends on the reference's values: without it an output has no check of a limit.
 	Sometimes bool
 	// Refuted is a rate that only fails: if its bounds exclude the limit.

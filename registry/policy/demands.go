@@ -121,6 +121,9 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 	}
 	for _, output := range registry.SortedKeys(pass.Outputs) {
 		ceilings := c.of(precision, pass.Outputs[output].DType)
+		if len(ceilings) > 0 && pass.Outputs[output].Kind == "detections" {
+			_, ceilings[figure.Detections] = fallbackCeiling(figure.Detections, ceilings, precision, "")
+		}
 		for _, name := range registry.SortedKeys(ceilings) {
 			row, _ := figure.Find(name)
 			if !pass.Outputs[output].Bound(row) {
@@ -129,7 +132,7 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 			ceiling := ceilings[name]
 			limit, limited := limits[[2]string{output, name}]
 			if !limited && row.OfSpread && pass.Outputs[output].Quarters != nil { // the quarters are judged in its place
-				row, ceiling = quarterCeiling(ceilings, precision)
+				row, ceiling = fallbackCeiling(figure.QuarterError, ceilings, precision, pass.Outputs[output].DType)
 				name = row.Name
 				limit, limited = limits[[2]string{output, name}]
 			}
@@ -145,15 +148,22 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 	return ""
 }
 
-// quarterCeiling returns the loosest limit on the error of a quarter: the one of the environment, or twice the default.
-func quarterCeiling(ceilings map[string]evidence.Figure, precision string) (figure.Row, evidence.Figure) {
-	row, _ := figure.Find(figure.QuarterError)
-	if ceiling, there := ceilings[row.Name]; there {
+// fallbackCeiling returns the loosest limit on a figure: the one of the environment, or twice what the default allows. Environments
+// that exist have none on figures that are newer.
+func fallbackCeiling(name string, ceilings map[string]evidence.Figure, precision, dtype string) (figure.Row, evidence.Figure) {
+	row, _ := figure.Find(name)
+	if ceiling, there := ceilings[name]; there {
 		return row, ceiling
 	}
 	limit, known := row.Defaults[precision]
 	if !known { // of a compressed engine
 		limit = row.Defaults["int8"]
+	}
+	if own, known := row.Defaults[ownCeilings[dtype]]; known {
+		limit = row.Looser(limit, own)
+	}
+	if row.AtLeast {
+		return row, evidence.Figure(1 - 2*(1-limit))
 	}
 	return row, evidence.Figure(2 * limit)
 }

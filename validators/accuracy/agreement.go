@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
@@ -39,39 +40,92 @@ func (d DetectionOutputs) Rows(f *tensorfile.File, from, to int64) (tensor.Tenso
 	return join(of[0], of[1], of[2])
 }
 
-// Agreement returns which part of the detections of two sides agrees, from 0 to 1: of one case, [n, 6], as Detections.Rows returns it. A
-// detection counts by the square of its score, so that one of 0.1 is a hundredth of one of 1. It agrees with the detection of the same
-// class on the other side that overlaps it most, by the smaller of both weights; twice the sum of these over the sum of all weights is
-// the F1 of Dice. It is the mean over the overlaps of mAP, from 0.5 to 0.95. Two sides without detections agree. A side with NaN,
-// infinity or a class that is no whole number does not. Errors: of kind tensor.ErrMismatch for such a class of the reference, which has no
-// detections then.
-func Agreement(reference, engine []float64) (float64, error) {
+// Bounds of what counts as a detection: those with a weight of at least leastWeight of the largest one of the case, and of a class the ones with
+// the highest scores.
+const (
+	leastWeight = 1e-4
+	mostOfClass = 300
+)
+
+// Agreement is how the detections of two sides of a case agree.
+type Agreement struct {
+	Weight float64 // of both sides; 0 without a detection
+	Share  float64 // that agrees, from 0 to 1
+	// Classes are the classes of the reference; a class is lost if less than half of its weight agrees.
+	Classes map[int32]bool
+}
+
+// Agree compares the detections of two sides of one case, [n, 6], as DetectionOutputs.Rows returns them. A detection counts by the square of
+// its score, so that one of 0.1 is a hundredth of one of 1. It agrees with the detection of the same class on the other side that overlaps it
+// most, by the smaller of both weights; twice the sum of these over the sum of all weights is the F1 of Dice. It is the mean over the overlaps
+// of mAP, from 0.5 to 0.95. A side with NaN, infinity or a class that is no whole number does not agree. Errors: CodeInvalid for a reference
+// with such a class or with boxes that are no corners, because it has no detections.
+func Agree(reference, engine []float64) (Agreement, error) {
 	want, spoilt, err := detectionsOf(0, reference)
 	if err != nil {
-		return 0, err
+		return Agreement{}, registry.Errorf(registry.CodeInvalid, "the reference model: %s: if this is no class, name the kind of the output", err.Error())
+	}
+	a := Agreement{Classes: make(map[int32]bool)}
+	if a.Weight, err = weigh(want); err != nil {
+		return Agreement{}, err
+	}
+	for class, of := range want {
+		a.Classes[class] = len(of) > 0
+	}
+	if slices.Equal(reference, engine) {
+		for class := range a.Classes {
+			a.Classes[class] = false
+		}
+		a.Weight, a.Share = 2*a.Weight, 1
+		return a, nil
 	}
 	got, bad, err := detectionsOf(0, engine)
 	if err != nil || spoilt || bad { // an engine with a class that is no whole number has no detection there
-		return 0, nil
+		a.Weight = max(a.Weight, 1)
+		return a, nil
 	}
-	total, agreed := 0.0, 0.0
-	for _, side := range []map[int32][]scored{want, got} {
-		for class := range side {
-			slices.SortFunc(side[class], func(a, b scored) int {
-				return cmp.Or(cmp.Compare(b.score, a.score), slices.Compare(a.box, b.box))
-			})
-			for _, s := range side[class] {
-				total += s.weight()
+	own, _ := weigh(got) // boxes that are no corners overlap nothing
+	a.Weight += own
+	agreed := 0.0
+	for class, of := range want {
+		sum, whole := agreement(of, got[class]), 0.0
+		for _, s := range of {
+			whole += s.weight()
+		}
+		a.Classes[class] = len(of) > 0 && 2*sum < whole
+		agreed += sum
+	}
+	if a.Weight > 0 {
+		a.Share = 2 * agreed / a.Weight
+	}
+	return a, nil
+}
+
+// weigh drops what counts for no detection, orders the others by their scores, and returns their weight. Errors: CodeInvalid for boxes without
+// an area.
+func weigh(side map[int32][]scored) (total float64, err error) {
+	most := 0.0
+	for _, of := range side {
+		for _, s := range of {
+			most = max(most, s.weight())
+		}
+	}
+	for class, of := range side {
+		of = slices.DeleteFunc(of, func(s scored) bool { return s.weight() == 0 || s.weight() < leastWeight*most })
+		slices.SortFunc(of, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), slices.Compare(a.box, b.box)) })
+		of = of[:min(len(of), mostOfClass)]
+		side[class] = of
+		if len(of) == 0 {
+			delete(side, class)
+		}
+		for _, s := range of {
+			total += s.weight()
+			if s.area() == 0 && err == nil {
+				err = registry.Errorf(registry.CodeInvalid, "box %v of score %.3g has no area: want corners x1, y1, x2, y2; of other boxes the kind is boxes", []float64(s.box), s.score)
 			}
 		}
 	}
-	for class, of := range want {
-		agreed += agreement(of, got[class])
-	}
-	if total == 0 {
-		return 1, nil
-	}
-	return 2 * agreed / total, nil
+	return total, err
 }
 
 // weight is the square of a score; a score below 0 is no detection.
@@ -81,9 +135,6 @@ func (s scored) weight() float64 { return max(s.score, 0) * max(s.score, 0) }
 func agreement(want, got []scored) (sum float64) {
 	taken := make([]uint16, len(got)) // bit i: at overlaps[i]
 	for _, w := range want {
-		if w.weight() == 0 {
-			break // so are all that follow
-		}
 		shares := make([]float64, len(got))
 		for k, g := range got {
 			shares[k] = w.overlap(g.box)

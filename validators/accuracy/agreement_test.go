@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
@@ -21,7 +22,6 @@ func TestAgreement(t *testing.T) {
 	}{
 		"the same":                         {two, two, 1},
 		"in another order":                 {padded, slices.Concat([]float64{0, 0, 0, 0, 0, -1}, found(900, 0.1, 3), two[6:], two[:6]), 1},
-		"none on both sides":               {[]float64{0, 0, 0, 0, 0, -1}, []float64{5, 5, 9, 9, 0, 3}, 1},
 		"one of two is missing":            {two, two[:6], 2.0 / 3},
 		"one more":                         {two[:6], two, 2.0 / 3},
 		"another class":                    {two, slices.Concat(two[:6], found(500, 0.9, 1)), 0.5},
@@ -34,18 +34,41 @@ func TestAgreement(t *testing.T) {
 		"infinity":                         {two, slices.Concat(two[:6], found(500, math.Inf(1), 2)), 0},
 		"a class between two":              {two, slices.Concat(two[:6], found(500, 0.9, 1.5)), 0},
 		"a negative score is none":         {two[:6], slices.Concat(two[:6], found(500, -3, 2)), 1},
-		"nothing at all":                   {nil, nil, 1},
 	} {
-		got, err := accuracy.Agreement(c.reference, c.engine)
-		back, errBack := accuracy.Agreement(c.engine, c.reference)
-		if err != nil || math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
+		got, err := accuracy.Agree(c.reference, c.engine)
+		if err != nil || math.Abs(got.Share-c.want) > 1e-12 || !(got.Weight > 0) {
+			t.Errorf("%s: %+v, %v; want %v", name, got, err, c.want)
 		}
-		if errBack == nil && math.Abs(got-back) > 1e-12 {
-			t.Errorf("%s: %v, and %v the other way", name, got, back)
+		if back, err := accuracy.Agree(c.engine, c.reference); err == nil && math.Abs(got.Share-back.Share) > 1e-12 && !math.IsNaN(c.engine[0]) {
+			t.Errorf("%s: %v, and %v the other way", name, got.Share, back.Share)
 		}
 	}
-	if _, err := accuracy.Agreement(found(0, 1, 0.5), two); err == nil {
-		t.Error("a reference with class 0.5 has detections")
+}
+
+// A case without a detection on any side shows nothing, and a reference without corners or classes has no detections.
+func TestAgreementOfNothing(t *testing.T) {
+	t.Parallel()
+	padding := []float64{0, 0, 0, 0, 0, -1}
+	for name, c := range map[string]struct{ reference, engine []float64 }{
+		"nothing at all": {nil, nil}, "padding": {padding, []float64{5, 5, 9, 9, 0, 3}}, "scores below 0": {found(0, -5, 1), found(70, -1, 2)},
+	} {
+		if got, err := accuracy.Agree(c.reference, c.engine); err != nil || got.Weight != 0 || got.Share == 1 && name == "scores below 0" {
+			t.Errorf("%s: %+v, %v; want no weight", name, got, err)
+		}
+	}
+	for name, reference := range map[string][]float64{"a class between two": found(0, 1, 0.5), "centre and size": {50, 50, 10, 10, 0.9, 1}} {
+		if got, err := accuracy.Agree(reference, found(0, 1, 1)); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: %+v, %v; want an error", name, got, err)
+		}
+	}
+}
+
+// A class is lost in a case if less than half of its weight agrees.
+func TestClassesOfDetections(t *testing.T) {
+	t.Parallel()
+	reference := slices.Concat(found(0, 0.9, 1), found(200, 0.9, 1), found(400, 0.9, 7))
+	got, err := accuracy.Agree(reference, slices.Concat(found(0, 0.9, 1), found(205, 0.8, 1)))
+	if err != nil || len(got.Classes) != 2 || got.Classes[1] || !got.Classes[7] {
+		t.Errorf("%+v, %v; want class 7 to be lost, and class 1 not", got, err)
 	}
 }

@@ -68,6 +68,7 @@ func (run Run) group(comparisons map[string]*tensor.Comparison, outputs map[stri
 	if err != nil {
 		return err
 	}
+	groupings = append([]tensor.Grouping{{Of: func(int) (string, bool) { return "", true }}}, groupings...) // all cases
 	for name, c := range comparisons {
 		r := outputs[name]
 		groups := c.Groups(groupings)
@@ -80,6 +81,9 @@ func (run Run) group(comparisons map[string]*tensor.Comparison, outputs map[stri
 // columns reads the columns of a tensor; none where a case has too many numbers, or another number of them than the first.
 func (g Groups) columns(name string) (columns []*column, err error) {
 	for _, shard := range g.Shards {
+		if shard.Count == 0 {
+			continue
+		}
 		file, err := tensorfile.Open(filepath.Join(g.Dir, shard.File), tensorfile.Limits{})
 		if err != nil {
 			return nil, err
@@ -132,11 +136,15 @@ func (g Groups) read(file *tensorfile.File, name string, count int) (values []st
 	if text {
 		return tensor.UnpackText(t)
 	}
+	digits := -1
+	if t.DType.Class() == tensor.ClassFloat {
+		digits = 6
+	}
 	for _, v := range t.Float64s() {
 		if math.IsNaN(v) {
 			v = math.NaN() // all are one value
 		}
-		values = append(values, strconv.FormatFloat(v, 'g', 6, 64))
+		values = append(values, strconv.FormatFloat(v, 'g', digits, 64))
 	}
 	return values, nil
 }

@@ -57,12 +57,12 @@ func TestGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &tensor.Groups{By: []string{"category", "table[0]", "country"}, Count: 4 + 2 + 2, Lost: 1,
+	want := &tensor.Groups{By: []string{"category", "table[0]", "country"}, Count: 1 + 4 + 2 + 2, Lost: 1,
 		Worst: tensor.LostGroup{By: "category", Value: "3", Cases: 20}}
 	if diff := cmp.Diff(want, found.Outputs["risk"].Groups); diff != "" {
 		t.Errorf("groups, wanted with -:\n%s", diff)
 	}
-	if got := parity.Figures("float32", found.Outputs["risk"]).Groups; got.Count != 8 || got.Lost != 1 || len(got.By) != 3 {
+	if got := parity.Figures("float32", found.Outputs["risk"]).Groups; got.Count != 9 || got.Lost != 1 || len(got.By) != 3 {
 		t.Errorf("groups of the report: %+v", got)
 	}
 	run.Groups = parity.Groups{}

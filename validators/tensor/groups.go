@@ -26,7 +26,7 @@ type caseValues struct {
 
 // Grouping has the group of each case, by something that cases have in common.
 type Grouping struct {
-	By string // "merchant"
+	By string // "merchant"; empty for all cases
 	// Of returns the group of a case; false if it is in none.
 	Of func(number int) (value string, ok bool)
 }
@@ -71,7 +71,9 @@ func (c *Comparison) Groups(groupings []Grouping) (g Groups) {
 		spreads[i] = deviationOf(c.kept, i, true)
 	}
 	for _, by := range groupings {
-		g.By = append(g.By, by.By)
+		if by.By != "" {
+			g.By = append(g.By, by.By)
+		}
 		members := make(map[string][]caseValues)
 		for _, of := range c.kept {
 			if value, ok := by.Of(of.number); ok {

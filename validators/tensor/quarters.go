@@ -17,12 +17,15 @@ const (
 	maxQuarterValues = 1 << 20
 )
 
+// biasWeight is how much more an error counts that all values of a quarter have in common, such as that of a wrong scale.
+const biasWeight = 4
+
 // Quarter is a quarter of the reference's values, by their size.
 type Quarter struct {
 	From, To float64 // of the reference's values
 	Relative float64 // mean of |engine-reference| / reference
 	// Error is the root mean square error divided by the spread of the quarter: the standard deviation of its values, or half of their mean
-	// if that is more.
+	// if that is more. It is biasWeight times the mean error over the mean of the values, if that is more.
 	Error float64
 }
 
@@ -76,12 +79,13 @@ func (m *pairsBySize) feed(ref, eng []float64, at, channels int) {
 	}
 }
 
-// quarters returns the quarters of the channel with the largest error in one; nil if no channel has values of many magnitudes.
+// quarters returns the quarters of the channel with the largest error in one; nil if a channel does not have values of many magnitudes: its
+// errors would count in no quarter.
 func (m *pairsBySize) quarters() (worst *Quarters) {
 	for channel, values := range m.channels {
 		of, ok := quartersOf(values)
 		if !ok {
-			continue
+			return nil
 		}
 		if of.Channel = channel; len(m.channels) == 1 {
 			of.Channel = -1
@@ -124,14 +128,16 @@ func quartersOf(values []valuePair) (q Quarters, ok bool) {
 func quarterOf(values []valuePair) Quarter {
 	n := float64(len(values))
 	q := Quarter{From: values[0].reference, To: values[len(values)-1].reference}
-	var from, from2, err2 float64
+	var from, from2, err, err2 float64
 	for _, v := range values {
 		d, e := v.reference-q.From, v.engine-v.reference
-		from, from2, err2 = from+d, from2+d*d, err2+e*e
+		from, from2, err, err2 = from+d, from2+d*d, err+e, err2+e*e
 		q.Relative += math.Abs(e) / v.reference / n
 	}
-	spread := max(math.Sqrt(variance(n, from, from2)), (q.From+from/n)/2)
-	if q.Error = math.Sqrt(err2/n) / spread; q.Error != q.Error { // NaN or infinity on either side
+	mean := q.From + from/n
+	spread := max(math.Sqrt(variance(n, from, from2)), mean/2)
+	q.Error = max(math.Sqrt(err2/n)/spread, biasWeight*math.Abs(err/n)/mean)
+	if q.Error != q.Error { // NaN or infinity on either side
 		q.Error, q.Relative = math.Inf(1), math.Inf(1)
 	}
 	return q

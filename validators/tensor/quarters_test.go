@@ -8,12 +8,12 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// prices are values from 4 to about 4000, in a channel beside one of a single magnitude.
+// prices are values from 4 to about 4000, in a channel beside one of fewer magnitudes.
 func prices(n int) [][]float64 {
 	rng := rand.New(rand.NewPCG(3, 3))
 	rows := make([][]float64, n)
 	for i := range rows {
-		rows[i] = []float64{4 * math.Exp(7*float64(i)/float64(n)), 10 + rng.NormFloat64()}
+		rows[i] = []float64{4 * math.Exp(7*float64(i)/float64(n)), 5 * math.Exp(5*float64(i)/float64(n))}
 	}
 	rng.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	return rows
@@ -31,15 +31,16 @@ func TestQuarters(t *testing.T) {
 		from, to float64 // of the error of the worst quarter
 	}{
 		"a floor under the cheapest":   {400, floor, nil, tensor.Options{Quarters: true, Channels: true}, 0, 1, 5},
-		"errors of one size":           {400, func(r []float64) []float64 { return []float64{r[0] + 5, r[1]} }, nil, tensor.Options{Quarters: true, Channels: true}, 0, 0.8, 1.3},
-		"errors in proportion":         {400, func(r []float64) []float64 { return []float64{1.02 * r[0], r[1]} }, nil, tensor.Options{Quarters: true, Channels: true}, 0, 0.02, 0.05},
+		"errors of one size":           {400, func(r []float64) []float64 { return []float64{r[0] + 5, r[1]} }, nil, tensor.Options{Quarters: true, Channels: true}, 0, 1.5, 2.5},
+		"errors in proportion":         {400, func(r []float64) []float64 { return []float64{1.02 * r[0], r[1]} }, nil, tensor.Options{Quarters: true, Channels: true}, 0, 0.079, 0.081},
 		"no error":                     {400, func(r []float64) []float64 { return r }, nil, tensor.Options{Quarters: true, Channels: true}, 0, 0, 0},
 		"nobody asked":                 {400, floor, nil, tensor.Options{Channels: true}, -2, 0, 0},
 		"too few":                      {39, floor, nil, tensor.Options{Quarters: true, Channels: true}, -2, 0, 0},
 		"one value is not above 0":     {400, floor, func(r []float64) { r[0] -= 4.001 }, tensor.Options{Quarters: true, Channels: true}, -2, 0, 0},
+		"another of one magnitude":     {400, floor, func(r []float64) { r[1] += 1e4 }, tensor.Options{Quarters: true, Channels: true}, -2, 0, 0},
 		"one magnitude":                {400, floor, func(r []float64) { r[0] += 1000 }, tensor.Options{Quarters: true, Channels: true}, -2, 0, 0},
 		"a single large value":         {400, floor, func(r []float64) { r[0] = 10 + r[0]/1e9 }, tensor.Options{Quarters: true, Channels: true}, -2, 0, 0},
-		"all channels together":        {400, floor, nil, tensor.Options{Quarters: true}, -1, 0.5, 3},
+		"all channels together":        {400, floor, nil, tensor.Options{Quarters: true}, -1, 1, 9},
 		"a NaN of the engine":          {400, func(r []float64) []float64 { return []float64{math.NaN(), r[1]} }, nil, tensor.Options{Quarters: true, Channels: true}, 0, math.Inf(1), math.Inf(1)},
 		"a NaN of the reference, once": {400, floor, func(r []float64) { r[0] = math.Sqrt(r[0] - 4.01) }, tensor.Options{Quarters: true, Channels: true}, -2, 0, 0},
 	} {
