@@ -105,7 +105,7 @@ var accepted = map[string]int{
 	"exported names of the largest package":           193,
 	"packages with more than 30 files or 4,000 lines": 5,
 	"types with methods in more than 8 files":         12,
-	"upward references between files in registry":     23,
+	"upward references between files in registry":     24,
 }
 
 func write(out io.Writer, figures []figure, verbose bool) {
