@@ -249,7 +249,7 @@ func (i Interface) CheckLabels(data []byte) error {
 	}
 	want, err := labels.Document()
 	if err == nil && !bytes.Equal(want, data) {
-		err = registry.Errorf(registry.CodeTrust, "its %s is not what the interface of the release says: want the same names", LabelsFile)
+		err = registry.Errorf(registry.CodeTrust, "its %s differs from the interface of the release: want the same names", LabelsFile)
 	}
 	return err
 }
