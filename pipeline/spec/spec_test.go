@@ -368,7 +368,7 @@ func TestAccuracyProblems(t *testing.T) {
 	t.Parallel()
 	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: METRIC}}\n"
 	for metric, want := range map[string]string{
-		"top_5, drop: {max: 1%}":            `8:29 unknown accuracy metric "top_5" (did you mean "top5"?): want top1, top2, top3, top5, top10, exact, prefix, f1_macro, f1_binary, miou, auc, auc_macro, r2, mae, rmse, map50, map, perplexity, program`,
+		"top_5, drop: {max: 1%}":            `8:29 unknown accuracy metric "top_5" (did you mean "top5"?): want top1, top2, top3, top5, top10, exact, prefix, f1_macro, f1_binary, miou, auc, auc_macro, r2, mae, mape, rmse, map50, map, perplexity, program`,
 		"top1, drop: {max: 101%}":           `8:20 accuracy.drop.max 1.01: want a number from 0 to 1`,
 		"top1, relative: {min: 101%}":       `8:20 accuracy.relative.min 1.01: want a number from 0 to 1`,
 		"top1, max: 0.5":                    `8:20 accuracy.max: of top1 more is better: want min`,
