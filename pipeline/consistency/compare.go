@@ -295,7 +295,7 @@ func (f *findings) largeBatch(ctx context.Context, t trial, p *evidence.Check, d
 	return f.compareAll(ctx, t, p, done)
 }
 
-// beyond compares with the reference model only if the engine gives a value that is not finite.
+// beyond compares with the reference model only if the engine returns a value that is not finite.
 func (f *findings) beyond(ctx context.Context, t trial, p *evidence.Check, done outcome) error {
 	for _, s := range t.shards {
 		for at := range s.cases {
