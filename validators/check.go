@@ -85,7 +85,7 @@ func (j *judgement) groups(output string, r tensor.Result) {
 		}
 		message := fmt.Sprintf("output %s: in the %s%s the reference's answers vary, and the engine always gives the same",
 			output, registry.Count(g.Worst.Cases, "case"), with)
-		if g.Lost > 1 {
+		if g.Lost > 1 && g.Worst.By != "" {
 			message += fmt.Sprintf("; so it does in %s", registry.Count(g.Lost-1, "other group"))
 		}
 		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.Groups, Limit: check.LimitValue(), Value: check.Value, Message: message})
