@@ -85,19 +85,20 @@ func (p preset) has(row figure.Row) bool {
 	if p.kind == KindDetections || row.Scope == figure.Detected {
 		return p.kind == KindDetections && row.Scope == figure.Detected
 	}
+	if answers || row.Scope == figure.Classes {
+		return answers && row.Scope == figure.Classes
+	}
 	switch row.Scope {
-	case figure.Classes:
-		return answers
 	case figure.Numbers:
-		return !answers
+		return true
 	case figure.Channels:
-		return !answers && (p.kind != KindMask || p.classifies())
+		return p.kind != KindMask || p.classifies()
 	case figure.Ranks:
-		return !answers && (p.output.Ranks() || p.classifies())
+		return p.output.Ranks() || p.classifies()
 	case figure.Values:
-		return !answers && p.kind == KindValue
+		return p.kind == KindValue
 	case figure.FewValues:
-		return !answers && p.output.Few() && !p.kind.Ranks() // the noise of a probability is of no one size
+		return p.output.Few() && !p.kind.Ranks() // the noise of a probability is of no one size
 	}
 	return false
 }

@@ -365,7 +365,7 @@ func (f *findings) referenceMixes(ctx context.Context, t trial, done outcome) (b
 	var engine, reference []pair
 	for _, s := range t.shards {
 		if f.set.reference.failed[s.Name] != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // a model that fails shows nothing about its batches
 		}
 		for at := range s.cases {
 			made, err := f.inBatch(t, s, at, done, f.engine.Outputs)

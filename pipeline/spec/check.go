@@ -3,11 +3,11 @@ package spec
 import (
 	"cmp"
 	"maps"
-	"mlpromote.dev/mlpromote/registry/evidence"
 	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 )

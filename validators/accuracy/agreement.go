@@ -82,7 +82,7 @@ func Agree(reference, engine []float64) (Agreement, error) {
 	got, bad, err := detectionsOf(0, engine)
 	if err != nil || spoilt || bad { // an engine with a class that is no whole number has no detection there
 		a.Weight = max(a.Weight, 1)
-		return a, nil
+		return a, nil //nolint:nilerr // that is the engine's fault, and no agreement
 	}
 	own, _ := weigh(got) // boxes that are no corners overlap nothing
 	a.Weight += own

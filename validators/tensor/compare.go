@@ -171,7 +171,7 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 			separate(ref, eng, reference.Data[at*8:], engine.Data[at*8:])
 		}
 		rows.feed(ref, eng)
-		if reference.DType.Class() != ClassFloat && !again {
+		if whole != nil {
 			for i := range ref {
 				whole.add(ref[i], eng[i])
 			}
@@ -193,9 +193,7 @@ func (c *Comparison) add(caseIndex int, reference, engine Tensor, again bool) er
 		}
 	}
 	c.bits(reference, engine, k.says())
-	if c.options.Keep && !again {
-		c.keep(caseIndex, reference, engine)
-	}
+	c.keep(caseIndex, reference, engine, again)
 	if k.says() && !again {
 		c.classes.end(cmp.Or(whole, rows.classes))
 	}

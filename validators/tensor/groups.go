@@ -46,10 +46,10 @@ type LostGroup struct {
 	Cases     int
 }
 
-// keep keeps the values of a case, if there are few.
-func (c *Comparison) keep(number int, reference, engine Tensor) {
+// keep keeps the values of a case that is no copy, if there are few.
+func (c *Comparison) keep(number int, reference, engine Tensor, again bool) {
 	n := reference.Len()
-	if n == 0 || n > maxKept {
+	if again || !c.options.Keep || n == 0 || n > maxKept {
 		return
 	}
 	of := caseValues{number, reference.Float64s(), engine.Float64s(), [2]int64{-1, -1}}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"mlpromote.dev/mlpromote/registry"
 	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators"
 )
