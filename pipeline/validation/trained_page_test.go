@@ -41,7 +41,7 @@ func trainedHead(t *testing.T, all []engineRecord, seeds, part string) string {
 		strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
 	if seeds == "judging" {
 		return text + fmt.Sprintf("Rules and limits were chosen with models of the seeds %s in view. The models of this page have the seeds %s. "+
-			"Nobody looked at verdicts on them before this run, and nothing was tuned on them.\n", numbersText(tuningSeeds), numbersText(judgingSeeds))
+			"Their verdicts were unread before this run, and nothing was tuned on them.\n", numbersText(tuningSeeds), numbersText(judgingSeeds))
 	}
 	return text + "These are the seeds for tuning: rules and limits may change because of this page.\n"
 }
