@@ -11,34 +11,22 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/figure"
-	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/validators"
 )
 
 // trainedHead is the first paragraph of the page: when, with what and on which seeds.
 func trainedHead(t *testing.T, all []engineRecord, seeds, part string) string {
 	t.Helper()
-	versions := make(map[string]string)
+	runtimes := make(map[string]bool)
 	for _, r := range all {
-		if versions[r.Runtime] != "" {
-			continue
-		}
-		installed, err := toolchaintest.Installer(t, r.Runtime).Find(r.Runtime)
-		if err != nil {
-			t.Fatal(err)
-		}
-		versions[r.Runtime] = r.Runtime + " " + installed.Version
+		runtimes[r.Runtime] = true
 	}
-	machine, err := node.Describe(t.Context(), node.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	versions, machine := measuredOn(t, runtimes)
 	text := fmt.Sprintf("`make validation` wrote this page on %s from the %s seeds (%s), with limits of version %d and the program of commit %s,\n%s, on %s.\n",
 		time.Now().UTC().Format(time.DateOnly), seeds, part, validators.LimitsVersion, programID(t),
-		strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
+		versions, machine)
 	if seeds == "judging" {
 		return text + fmt.Sprintf("Rules and limits were chosen with models of the seeds %s in view. The models of this page have the seeds %s. "+
 			"Their verdicts were unread before this run, and nothing was tuned on them.\n", numbersText(tuningSeeds), numbersText(judgingSeeds))

@@ -227,27 +227,35 @@ func everything(t *testing.T, folder string) []task {
 	return append(honest[:len(families)], all...)
 }
 
-// writePage writes docs/validation.md.
-func writePage(t *testing.T, path string, all []record, part string) {
+// measuredOn returns the versions of runtimes and the kind of this machine, as a page names them.
+func measuredOn(t *testing.T, runtimes map[string]bool) (versions, machine string) {
 	t.Helper()
-	versions := make(map[string]string)
-	for _, r := range all {
-		if versions[r.Runtime] != "" {
-			continue
-		}
-		installed, err := toolchaintest.Installer(t, r.Runtime).Find(r.Runtime)
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(runtimes)) {
+		installed, err := toolchaintest.Installer(t, name).Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		versions[r.Runtime] = r.Runtime + " " + installed.Version
+		all = append(all, name+" "+installed.Version)
 	}
-	machine, err := node.Describe(t.Context(), node.Options{})
+	described, err := node.Describe(t.Context(), node.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.Join(all, ", "), described.Kind()
+}
+
+// writePage writes docs/validation.md.
+func writePage(t *testing.T, path string, all []record, part string) {
+	t.Helper()
+	runtimes := make(map[string]bool)
+	for _, r := range all {
+		runtimes[r.Runtime] = true
+	}
+	versions, machine := measuredOn(t, runtimes)
 	made := fmt.Sprintf("on %s from %s, with limits of version %d,\nall judged by the program of commit %s,\n%s,\non %s",
 		time.Now().UTC().Format(time.DateOnly), part,
-		validators.LimitsVersion, programID(t), strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
+		validators.LimitsVersion, programID(t), versions, machine)
 	if err := os.WriteFile(path, []byte(page(all, made, firstSeed(t))), 0o644); err != nil {
 		t.Fatal(err)
 	}

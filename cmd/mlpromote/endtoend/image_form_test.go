@@ -74,7 +74,7 @@ func testImageForm(t *testing.T, p *plain) {
 	p.wantModels(t, files)
 }
 
-// skopeo, whose library CRI-O and Podman pull with, takes it as an image.
+// skopeo takes it as an image. CRI-O and Podman pull with its library.
 func testImageFormSkopeo(t *testing.T, p *plain) {
 	skopeo := newStock(t, "skopeo")
 	ref := p.imageForm(t)

@@ -30,8 +30,8 @@ const (
 	elf        = "\x7fELF\x02\x01\x01\x00"
 )
 
-// pusher is a client of a registry behind a gate.
-func pusher(t *testing.T) (*oci.Store, *mem.DB) {
+// behindGate opens the repositories of a registry behind a gate.
+func behindGate(t *testing.T) (*remote.Repositories, *mem.DB) {
 	t.Helper()
 	blobs, db := mem.NewBlobs(), mem.New()
 	handler, err := distribution.New(distribution.Config{
@@ -45,7 +45,13 @@ func pusher(t *testing.T) (*oci.Store, *mem.DB) {
 	t.Cleanup(server.Close)
 	environments := registrytest.Chain()
 	environments.List[0].Registry = strings.TrimPrefix(server.URL, "http://")
-	c := &remote.Repositories{Transfer: transfer.Options{}, Keychain: authn.NewMultiKeychain(), Environments: environments}
+	return &remote.Repositories{Transfer: transfer.Options{}, Keychain: authn.NewMultiKeychain(), Environments: environments}, db
+}
+
+// pusher is a client of a registry behind a gate.
+func pusher(t *testing.T) (*oci.Store, *mem.DB) {
+	t.Helper()
+	c, db := behindGate(t)
 	return oci.New(c.Open, oci.Options{}), db
 }
 

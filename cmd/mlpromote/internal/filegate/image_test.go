@@ -4,24 +4,17 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/filegate"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
-	"mlpromote.dev/mlpromote/registry/distribution"
-	"mlpromote.dev/mlpromote/registry/gate"
 	"mlpromote.dev/mlpromote/registry/imageform"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/oci/remote"
-	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -36,19 +29,7 @@ type gated struct {
 
 func newGated(t *testing.T) gated {
 	t.Helper()
-	blobs, db := mem.NewBlobs(), mem.New()
-	handler, err := distribution.New(distribution.Config{
-		Blobs: blobs, Refs: db, Deleter: db, Uploads: mem.NewUploads(blobs), Inspect: gate.New(blobs.Open, filegate.Inspect).In(db),
-		Authorize: func(context.Context, distribution.Access) error { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	environments := registrytest.Chain()
-	environments.List[0].Registry = strings.TrimPrefix(server.URL, "http://")
-	c := &remote.Repositories{Transfer: transfer.Options{}, Keychain: authn.NewMultiKeychain(), Environments: environments}
+	c, db := behindGate(t)
 	repo, err := c.Open(t.Context(), repository)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +172,7 @@ func TestImageBeforeItsEngine(t *testing.T) {
 	}
 }
 
-// Nobody learns by a push whether another repository has an engine: an image of it is one without its engine.
+// Engines of other repositories do not count, so that a push does not tell whether another repository has one.
 func TestImageOfAnotherRepository(t *testing.T) {
 	t.Parallel()
 	g := newGated(t)
@@ -209,7 +190,7 @@ func TestImageOfAnotherRepository(t *testing.T) {
 	}
 }
 
-// An image may say that it is of something that is no engine.
+// An image may name a manifest that is no engine.
 func TestImageOfNoEngine(t *testing.T) {
 	t.Parallel()
 	g := newGated(t)
