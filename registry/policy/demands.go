@@ -122,7 +122,7 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 	for _, output := range registry.SortedKeys(pass.Outputs) {
 		ceilings := c.of(precision, pass.Outputs[output].DType)
 		if len(ceilings) > 0 && pass.Outputs[output].Kind == "detections" {
-			_, ceilings[figure.Detections] = fallbackCeiling(figure.Detections, ceilings, precision, "")
+			ceilings[figure.Detections] = ceilingOfDetections(ceilings, precision, pass.Outputs[output].DType)
 		}
 		for _, name := range registry.SortedKeys(ceilings) {
 			row, _ := figure.Find(name)
@@ -146,6 +146,16 @@ func (c Ceilings) above(pass evidence.Report, precision string) string {
 		}
 	}
 	return ""
+}
+
+// ceilingOfDetections is the one on equal answers where an environment has none on detections, which are answers too.
+func ceilingOfDetections(ceilings map[string]evidence.Figure, precision, dtype string) evidence.Figure {
+	_, own := ceilings[figure.Detections]
+	if equal, there := ceilings[figure.Equal]; there && !own {
+		return equal
+	}
+	_, ceiling := fallbackCeiling(figure.Detections, ceilings, precision, dtype)
+	return ceiling
 }
 
 // fallbackCeiling returns the loosest limit on a figure: the one of the environment, or twice what the default allows. Environments
