@@ -307,6 +307,13 @@ func unjudged(name figure.Line, p evidence.ParityReport) string {
 		return "labels not used: no limits.accuracy"
 	case name == figure.Again || name == figure.Runs:
 		return cmp.Or(trialsText(name, p.Checks), "nothing was run beyond the cases")
+	case name == figure.Tendency && inQuarters(p):
+		return "counted in the errors by quarter, four times"
 	}
 	return "not judged"
+}
+
+// inQuarters reports whether an output is judged by quarters of its values, in which a bias counts.
+func inQuarters(p evidence.ParityReport) bool {
+	return slices.ContainsFunc(p.Checks, func(c evidence.Check) bool { return c.Figure == figure.QuarterError })
 }

@@ -40,6 +40,11 @@ func TestLines(t *testing.T) {
 	if got := validators.Lines(report); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
+	byQuarter := report
+	byQuarter.Checks, byQuarter.Reasons = evidence.Checks{limited("y", figure.QuarterError, 0.1, 0.5, pass)}, nil
+	if got := validators.Lines(byQuarter)[1]; got.Verdict != recorded || got.Basis != "counted in the errors by quarter, four times" {
+		t.Errorf("the bias of an output that is judged by quarters: %+v", got)
+	}
 	empty := validators.Lines(evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: fail, Reasons: []evidence.Reason{{Code: "run_failed", Message: "it crashed"}}}})
 	for _, line := range empty {
 		if runs := line.Name == figure.Runs; line.Basis != "no case ran" || (line.Verdict == fail) != runs || (line.Worst == "it crashed") != runs {

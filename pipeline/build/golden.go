@@ -64,6 +64,28 @@ func guessedScores(m Maker, golden goldenset.Set) ([]string, error) {
 	return warnings, nil
 }
 
+// roundedProbability is how far a probability may be beyond 0 and 1 by rounding, in the coarsest type of an output, bfloat16.
+const roundedProbability = 1.0 / 128
+
+// checkProbabilities checks that outputs that are probabilities are some: limits on other quantities are stricter. Errors: CodeInvalid.
+func checkProbabilities(m Maker, golden goldenset.Set) error {
+	for _, output := range m.Inputs.Interface.Outputs {
+		if output.Kind != validators.KindProbability {
+			continue
+		}
+		values, err := golden.RangeOf(output.Name)
+		if err != nil {
+			return err
+		}
+		if values.Low < -roundedProbability || values.High > 1+roundedProbability {
+			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "output %q is of kind %s, and the reference model returns %.3g to %.3g for it, want 0 to 1",
+				output.Name, output.Kind, values.Low, values.High),
+				"write its kind into the spec: outputs: {%s: {kind: value}}, or scores for logits of classes", output.Name)
+		}
+	}
+	return nil
+}
+
 // provingAnswers is from how many cases on with another answer than most the loss of that answer is proven: see validators.
 const provingAnswers = 5
 
@@ -132,6 +154,9 @@ func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set,
 		golden.Files = append(golden.Files, file)
 	}
 	if golden.Warnings, err = golden.Check(m.Inputs.Interface.Outputs); err != nil {
+		return golden, err
+	}
+	if err := checkProbabilities(m, golden); err != nil {
 		return golden, err
 	}
 	for _, look := range []func() ([]string, error){

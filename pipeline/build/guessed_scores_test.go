@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -35,23 +36,54 @@ func TestGuessedScores(t *testing.T) {
 		"the spec says scores":      {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, "", validators.KindScores, ""},
 		"guessed to be values":      {[]float32{100, 0.1, 900, 0.3, 500, 0.2}, validators.GuessedRow, validators.KindValue, ""},
 	} {
-		n := len(c.values) / 2
-		y, err := tensor.New(c.values, int64(n), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "golden.safetensors")
-		if err := cases.WriteShard(file, map[string]tensor.Tensor{"y": y}); err != nil {
-			t.Fatal(err)
-		}
-		m := Maker{}
-		m.Inputs.Interface.Outputs = []validators.TensorInfo{{Name: "y", Kind: c.kind, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 2}}}}
+		m, golden := twoColumns(t, c.values, c.kind)
 		if c.guessed != "" {
 			m.Plan.Guessed = map[string]string{"y": c.guessed}
 		}
-		got, err := guessedScores(m, goldenset.Set{Files: []toolchain.OutputFile{{Path: file}}, Set: artifact.CaseSet{Shards: []artifact.Shard{{Count: n}}}})
+		got, err := guessedScores(m, golden)
 		if err != nil || strings.Join(got, "") != "" != (c.warns != "") || !strings.HasPrefix(strings.Join(got, ""), c.warns) {
 			t.Errorf("%s: warnings %q (%v), want %q", name, got, err, c.warns)
+		}
+	}
+}
+
+// twoColumns are golden outputs with two numbers for each case.
+func twoColumns(t *testing.T, values []float32, kind validators.Kind) (Maker, goldenset.Set) {
+	t.Helper()
+	n := len(values) / 2
+	y, err := tensor.New(values, int64(n), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "golden.safetensors")
+	if err := cases.WriteShard(file, map[string]tensor.Tensor{"y": y}); err != nil {
+		t.Fatal(err)
+	}
+	m := Maker{}
+	m.Inputs.Interface.Outputs = []validators.TensorInfo{{Name: "y", Kind: kind, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 2}}}}
+	return m, goldenset.Set{Files: []toolchain.OutputFile{{Path: file}}, Set: artifact.CaseSet{Shards: []artifact.Shard{{Count: n}}}}
+}
+
+// A quantity that a spec calls a probability is refused; rounding beyond 1 is not.
+func TestProbabilities(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values []float32
+		kind   validators.Kind
+		want   string
+	}{
+		"probabilities": {[]float32{0, 1, 0.25, 0.75, 1.003, -0.003}, validators.KindProbability, ""},
+		"prices":        {[]float32{0.5, 300000, 0.25, 900000}, validators.KindProbability, `output "y" is of kind probability, and the reference model returns 0.25 to 9e+05 for it, want 0 to 1`},
+		"logits":        {[]float32{-3, 0.5, 0.25, 0.75}, validators.KindProbability, `output "y" is of kind probability, and the reference model returns -3 to 0.75 for it`},
+		"values":        {[]float32{-3, 300000}, validators.KindValue, ""},
+	} {
+		m, golden := twoColumns(t, c.values, c.kind)
+		err := checkProbabilities(m, golden)
+		if c.want == "" && err == nil {
+			continue
+		}
+		if err == nil || c.want == "" || !strings.HasPrefix(err.Error(), c.want) || registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(strings.Join(registry.Hints(err), ""), "kind: value") {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -103,27 +103,36 @@ func model(t *testing.T, folder, family string, seed int) about {
 	return made
 }
 
-// runTask builds and verifies a task, and records what came of each engine. Where the variants cannot be
-// built together, each is built alone.
+// runTask builds and verifies a task, and records what came of each engine.
 func runTask(t *testing.T, of about, task task) []record {
 	t.Helper()
-	all, err := try(t, of, task)
-	if err == nil {
-		return all
-	}
-	if len(task.variants) == 1 {
-		r := task.record(task.variants[0])
+	all := together(task.variants, func(variants []string) ([]record, error) {
+		some := task
+		some.variants = variants
+		return try(t, of, some)
+	}, func(variant string, err error) record {
+		r := task.record(variant)
 		r.Error = err.Error()
-		return []record{r}
+		return r
+	})
+	for i := range all {
+		all[i].Task = task.String()
+	}
+	return all
+}
+
+// together tries variants in one release. Where they cannot be built together, each is built alone.
+func together[R any](variants []string, try func([]string) ([]R, error), failed func(variant string, err error) R) []R {
+	all, err := try(variants)
+	switch {
+	case err == nil:
+		return all
+	case len(variants) == 1:
+		return []R{failed(variants[0], err)}
 	}
 	all = nil
-	for _, variant := range task.variants {
-		alone := task
-		alone.variants = []string{variant}
-		for _, r := range runTask(t, of, alone) {
-			r.Task = task.String()
-			all = append(all, r)
-		}
+	for _, variant := range variants {
+		all = append(all, together([]string{variant}, try, failed)...)
 	}
 	return all
 }

@@ -177,23 +177,17 @@ func (k trainedTask) spec(drafted string) (string, error) {
 // together are built alone.
 func runTrained(t *testing.T, m trained, task trainedTask) []engineRecord {
 	t.Helper()
-	all, err := tryTrained(t, m, task)
-	if err == nil {
-		return all
-	}
-	if len(task.variants) == 1 {
-		r := task.record(task.variants[0])
+	all := together(task.variants, func(variants []string) ([]engineRecord, error) {
+		some := task
+		some.variants = variants
+		return tryTrained(t, m, some)
+	}, func(variant string, err error) engineRecord {
+		r := task.record(variant)
 		r.Error = err.Error()
-		return []engineRecord{r}
-	}
-	all = nil
-	for _, variant := range task.variants {
-		alone := task
-		alone.variants = []string{variant}
-		for _, r := range runTrained(t, m, alone) {
-			r.Task = task.String()
-			all = append(all, r)
-		}
+		return r
+	})
+	for i := range all {
+		all[i].Task = task.String()
 	}
 	return all
 }
