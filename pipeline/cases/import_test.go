@@ -233,10 +233,10 @@ func TestImportedLabelFacts(t *testing.T) {
 		each   int64
 		want   cases.LabelFacts
 	}{
-		"classes":      {[]float64{0, 2, 1}, 1, cases.LabelFacts{Each: 1}},
-		"one class":    {[]float64{1, 1, 1}, 1, cases.LabelFacts{Each: 1}},
-		"two classes":  {[]float64{0, 1, 1}, 1, cases.LabelFacts{Each: 1, Binary: true}},
-		"real numbers": {[]float64{0.5, 2, 1, 0, 0, 1}, 2, cases.LabelFacts{Each: 2, Real: true}},
+		"classes":      {[]float64{0, 2, 1}, 1, cases.LabelFacts{Each: 1, Largest: 2}},
+		"one class":    {[]float64{1, 1, 1}, 1, cases.LabelFacts{Each: 1, Largest: 1}},
+		"two classes":  {[]float64{0, 1, 1}, 1, cases.LabelFacts{Each: 1, Largest: 1, Binary: true}},
+		"real numbers": {[]float64{0.5, 2, 1, 0, 0, 1}, 2, cases.LabelFacts{Each: 2, Largest: 2, Real: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,21 +34,27 @@ func (im Imported) Right(m accuracy.Metric) *accuracy.Figures {
 
 // LabelFacts are facts about an output, from its labels; zero without labels.
 type LabelFacts struct {
-	Real   bool  // they are not all whole, so that they are no classes
-	Each   int64 // numbers for each case
-	Binary bool  // they are 0 and 1, and both
-	Skewed bool  // they are above 0, and nine tenths of them span a factor of ten
+	Real    bool    // they are not all whole, so that they are no classes
+	Each    int64   // numbers for each case
+	Largest float64 // of all
+	Binary  bool    // they are 0 and 1, and both
+	Skewed  bool    // they are above 0, and nine tenths of them span a factor of ten
 }
 
 // factsOf describes labels, which have cases in front.
 func factsOf(labels tensor.Tensor) LabelFacts {
 	values := labels.Float64s()
 	none := !slices.ContainsFunc(values, func(v float64) bool { return v != 0 && v != 1 })
+	largest := 0.0
+	if len(values) > 0 {
+		largest = slices.Max(values)
+	}
 	return LabelFacts{
-		Real:   labels.DType.Class() == tensor.ClassFloat,
-		Each:   int64(len(values)) / max(labels.Shape[0], 1),
-		Binary: none && slices.Contains(values, 0) && slices.Contains(values, 1),
-		Skewed: tensor.ManyMagnitudes(values),
+		Real:    labels.DType.Class() == tensor.ClassFloat,
+		Each:    int64(len(values)) / max(labels.Shape[0], 1),
+		Largest: largest,
+		Binary:  none && slices.Contains(values, 0) && slices.Contains(values, 1),
+		Skewed:  tensor.ManyMagnitudes(values),
 	}
 }
 

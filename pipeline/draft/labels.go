@@ -66,7 +66,7 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 // metricFor returns the metric that fits outputs of these kinds and labels, and the key that names its output if it is not the first that
 // fits, as YAML.
 func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
-	values := 0
+	values, classes := 0, 0 // outputs before that do not fit
 	for i, k := range kinds {
 		each, output := numbersOf(outputs[i]), outputs[i]
 		output.Kind = k.Kind
@@ -75,9 +75,11 @@ func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels
 		case several != "":
 			return several, outputIfNotFirst(k, i)
 		case output.Ranks() || k.Kind == validators.KindClass:
-			if !labels.Real {
-				return validators.MetricTop1, ""
+			if labels.Real || !classesOf(output, labels) {
+				classes++
+				continue
 			}
+			return validators.MetricTop1, outputIfNotFirst(k, classes)
 		case k.Kind != validators.KindValue && k.Kind != validators.KindProbability:
 		case labels.Each != 0 && each != 0 && labels.Each != each:
 			values++ // another output has the numbers of the labels
@@ -102,6 +104,24 @@ func severalAnswers(kind validators.Kind, labels cases.LabelFacts, output valida
 		return accuracy.AUCMacro
 	}
 	return ""
+}
+
+// classesOf reports whether labels can be the classes that an output ranks or names: one for each row, and below the number of classes.
+func classesOf(output validators.TensorInfo, labels cases.LabelFacts) bool {
+	rows, known := numbersOf(output), numbersOf(output) != 0
+	if output.Ranks() && len(output.Shape) > 0 {
+		width := output.Shape[len(output.Shape)-1].Size
+		if width != 0 && labels.Largest >= float64(width) {
+			return false
+		}
+		if known {
+			rows /= width
+		}
+	}
+	if !known && len(output.Shape) > 2 { // each case has a row for each position of an open dimension
+		return labels.Each != 1
+	}
+	return !known || rows == labels.Each
 }
 
 // classifyPlaces reports whether labels may be the classes of places that an output has scores of: [n, classes, ...] or [n, ..., classes].
