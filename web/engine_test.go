@@ -136,6 +136,7 @@ func TestProvenanceAndSnippets(t *testing.T) {
 		"cosign verify --key builder --insecure-ignore-tlog --allow-http-registry example.com/staging/vision/digits@"+string(e.Digest),
 		"cosign verify-attestation --type https://mlpromote.dev/parity/v1 --key verifier",
 		"reference: example.com/staging/vision/digits@"+string(e.Image.Digest), "subPath: models",
+		"storageUri: oci&#43;native://example.com/staging/vision/digits@"+string(e.Image.Digest),
 		"command: [/mlpromote-node, pull, vision/digits]", "&#34;--registry=http://example.com&#34;, &#34;--runtime="+e.Toolchain.Name+":"+e.Toolchain.Version+"&#34;, --out=/engine/model",
 		"tritonserver --model-repository=models", "default_model_filename: &#34;model.onnx&#34;", "oras pull --plain-http example.com/")
 }

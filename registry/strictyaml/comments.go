@@ -18,6 +18,8 @@ type Comment struct {
 	Value  string // as it is read
 	Quote  string // around it: ' or ", or empty
 	Column int    // where value or quote begin, from 1 and in characters; 0 for a key or an item without a value
+	// Path has the keys of the blocks around the value, from the outermost one to its own.
+	Path []string
 }
 
 // Comments lists the comments of a file. It reads tokens alone, and so any number of documents, and anchors and whatever else
@@ -32,12 +34,49 @@ func Comments(name string, data []byte) (all []Comment, err error) {
 		}
 	}()
 	tokens := lexer.Tokenize(strings.ReplaceAll(string(data), "\r\n", "\n"))
+	var path keys
 	for i, t := range tokens {
 		if t.Type == token.CommentType {
-			all = append(all, comment(tokens[:i], t))
+			c := comment(tokens[:i], t)
+			c.Path = path.names()
+			all = append(all, c)
 		}
+		path.read(tokens, i)
 	}
 	return all, nil
+}
+
+// keys are those of the blocks around a token, the outermost one first.
+type keys struct {
+	blocks []*token.Token
+	flow   int // depth of braces and brackets, in which keys end with their line
+}
+
+func (k *keys) read(tokens token.Tokens, i int) {
+	switch t := tokens[i]; t.Type {
+	case token.DocumentHeaderType, token.DocumentEndType:
+		*k = keys{}
+	case token.MappingStartType, token.SequenceStartType:
+		k.flow++
+	case token.MappingEndType, token.SequenceEndType:
+		k.flow = max(k.flow-1, 0)
+	case token.MappingValueType:
+		if k.flow > 0 || i == 0 {
+			return
+		}
+		key := tokens[i-1]
+		for len(k.blocks) > 0 && k.blocks[len(k.blocks)-1].Position.Column >= key.Position.Column {
+			k.blocks = k.blocks[:len(k.blocks)-1]
+		}
+		k.blocks = append(k.blocks, key)
+	}
+}
+
+func (k *keys) names() (all []string) {
+	for _, key := range k.blocks {
+		all = append(all, key.Value)
+	}
+	return all
 }
 
 // comment reads what is in front of a comment.

@@ -39,7 +39,7 @@ func snippets(config *page.Config, r *http.Request, in Read, e artifact.Engine, 
 			What: "Mount its image form as an image volume (Kubernetes from 1.35): the container finds the files in /engine",
 			Text: "containers:\n  - name: server\n    volumeMounts:\n      - {name: model, mountPath: /engine, subPath: models, readOnly: true}\n" +
 				"volumes:\n  - name: model\n    image:\n      reference: " + image,
-		})
+		}, page.Command{What: "Serve it with KServe, from 0.20 on, which mounts its image form", Text: "storageUri: oci+native://" + image})
 	}
 	known, _ := toolchains.Find(e.Toolchain.Name)
 	if !known.Triton && e.Toolchain.Name != "tensorrt" { // whose engines others build

@@ -1,6 +1,7 @@
 package rendering
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func parse(name string, data []byte) (f file, err error) {
 			continue
 		}
 		if err == nil {
-			err = f.place(c, marker)
+			err = errors.Join(marker.checkPlace(c.Path), f.place(c, marker))
 		}
 		if err != nil {
 			return file{}, fmt.Errorf("%s:%d: %w", name, c.Line, err)

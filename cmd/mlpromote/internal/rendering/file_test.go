@@ -1,6 +1,7 @@
 package rendering
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 const (
 	engineDigest  = registry.Digest("sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+	imageDigest   = registry.Digest("sha256:cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc")
 	releaseDigest = registry.Digest("sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb")
 )
 
@@ -19,7 +21,7 @@ func answers(m Marker) (Target, error) {
 	}
 	t := Target{Host: "registry.example.com", Environment: "prod", Model: m.Model, Version: "1.2.0", Digest: releaseDigest}
 	if m.Engine != "" || m.NodeType != "" {
-		t.Digest = engineDigest
+		t.Digest, t.Image = engineDigest, imageDigest
 	}
 	return t, nil
 }
@@ -42,12 +44,16 @@ func TestRender(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"an image volume": {
-			"volumes:\n- name: model\n  image:\n    reference: \"\"  # {\"$mlpromote\": \"vision/digits\", \"node-type\": \"g6.xlarge\"}\n    pullPolicy: IfNotPresent\n",
-			"volumes:\n- name: model\n  image:\n    reference: \"registry.example.com/prod/vision/digits@ENGINE\"  # {\"$mlpromote\": \"vision/digits\", \"node-type\": \"g6.xlarge\"}\n    pullPolicy: IfNotPresent\n",
+			"volumes:\n- name: model\n  image:\n    reference: \"\"  # {\"$mlpromote\": \"vision/digits\", \"node-type\": \"g6.xlarge\", \"write\": \"image\"}\n    pullPolicy: IfNotPresent\n",
+			"volumes:\n- name: model\n  image:\n    reference: \"registry.example.com/prod/vision/digits@IMAGE\"  # {\"$mlpromote\": \"vision/digits\", \"node-type\": \"g6.xlarge\", \"write\": \"image\"}\n    pullPolicy: IfNotPresent\n",
 		},
 		"a URI in the second document": {
-			"a: 1\n---\nspec:\n  storageUri: oci://old@sha256:00 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"uri\"}\n",
-			"a: 1\n---\nspec:\n  storageUri: oci://registry.example.com/prod/vision/digits@ENGINE # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"uri\"}\n",
+			"a: 1\n---\nspec:\n  storageUri: oci://old@sha256:00 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"oci+native\"}\n",
+			"a: 1\n---\nspec:\n  storageUri: oci+native://registry.example.com/prod/vision/digits@IMAGE # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"oci+native\"}\n",
+		},
+		"an image that Kustomize changes": {
+			"images:\n- name: digits\n  digest: x # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"image-digest\"}\n",
+			"images:\n- name: digits\n  digest: IMAGE # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"image-digest\"}\n",
 		},
 		"Kustomize, and a marker of another tool": {
 			"images:\n- name: digits\n  newName: x # {\"$mlpromote\": \"vision/digits\", \"write\": \"repository\"}\n  digest: 'y' # {\"$mlpromote\": \"vision/digits\", \"write\": \"digest\"}\n- image: z # {\"$imagepolicy\": \"ns:policy\"}\n",
@@ -68,7 +74,7 @@ func TestRender(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := strings.NewReplacer("ENGINE", string(engineDigest), "RELEASE", string(releaseDigest)).Replace(c.want)
+			want := strings.NewReplacer("ENGINE", string(engineDigest), "IMAGE", string(imageDigest), "RELEASE", string(releaseDigest)).Replace(c.want)
 			got, err := rendering(t, c.text)
 			if err != nil || got != want {
 				t.Fatalf("rendered as\n%s\n(error %v), want\n%s", got, err, want)
@@ -89,8 +95,10 @@ func TestRefuseMarkers(t *testing.T) {
 		"two lines":             {"a: one\n  two # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
 		"an alias":              {"a: &x 1\nb: *x # {\"$mlpromote\": \"vision/digits\"}\n", "no value in front of it"},
 		"another field":         {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"tag\": \"v1\"}\n", `unknown field "tag"`},
-		"another form":          {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want ref, image, uri, digest, repository or version"},
+		"another form":          {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want one of [ref digest image image-digest oci+native oci+fetch oci repository version]"},
 		"an image of a release": {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"image\"}\n", "want engine or node-type"},
+		"a release in a volume": {"volumes:\n- image:\n    reference: x # {\"$mlpromote\": \"vision/digits\"}\n", "container runtimes mount images alone"},
+		"an engine in a volume": {"a: {b: 1}\nspec:\n  volumes: # of the pod\n  - name: m\n    image:\n      pullPolicy: Always\n      reference: x # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\"}\n", "container runtimes mount images alone"},
 		"both":                  {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"a/b\", \"node-type\": \"c\"}\n", "not both"},
 		"two markers":           {"a: 1 # {\"$mlpromote\": \"vision/digits\"} # {\"$mlpromote\": \"vision/digits\"}\n", "something behind it"},
 		"a strange model":       {"a: 1 # {\"$mlpromote\": \"../x\"}\n", "deploy.yaml:1: "},
@@ -109,8 +117,8 @@ func TestRefuseMarkers(t *testing.T) {
 func TestRefuseDataDirectory(t *testing.T) {
 	t.Parallel()
 	for _, form := range forms() {
-		_, err := Target{Environment: "prod", Model: "vision/digits", Version: "1.2.0", Digest: releaseDigest}.text(form)
-		if refused := err != nil; refused != (form != FormDigest && form != FormVersion) {
+		_, err := Target{Environment: "prod", Model: "vision/digits", Version: "1.2.0", Digest: engineDigest, Image: imageDigest}.text(form)
+		if refused := err != nil; refused == slices.Contains([]Form{FormDigest, FormImageDigest, FormVersion}, form) {
 			t.Errorf("%s of a data directory: error %v", form, err)
 		}
 	}

@@ -33,19 +33,28 @@ type Marker struct {
 // Form is what is written of a release or an engine.
 type Form string
 
-// The forms.
+// The forms. KServe mounts an image volume for oci+native, and downloads for oci+fetch; for oci it does what ociModelMode of the cluster names.
 const (
-	FormRef        Form = "ref"        // HOST/ENV/MODEL@DIGEST
-	FormImage      Form = "image"      // HOST/ENV/MODEL@DIGEST of the image form of an engine, for image volumes
-	FormURI        Form = "uri"        // FormRef with oci:// in front, as KServe takes it
-	FormDigest     Form = "digest"     // sha256:...
-	FormRepository Form = "repository" // HOST/ENV/MODEL
-	FormVersion    Form = "version"    // the tag of the release
+	FormRef         Form = "ref"          // HOST/ENV/MODEL@DIGEST
+	FormDigest      Form = "digest"       // sha256:...
+	FormImage       Form = "image"        // FormRef of the image form of an engine, for image volumes
+	FormImageDigest Form = "image-digest" // FormDigest of the image form
+	FormNative      Form = "oci+native"   // FormImage with oci+native:// in front
+	FormFetch       Form = "oci+fetch"    // FormImage with oci+fetch:// in front
+	FormOCI         Form = "oci"          // FormImage with oci:// in front
+	FormRepository  Form = "repository"   // HOST/ENV/MODEL
+	FormVersion     Form = "version"      // the tag of the release
 )
 
 func forms() []Form {
-	return []Form{FormRef, FormImage, FormURI, FormDigest, FormRepository, FormVersion}
+	return []Form{FormRef, FormDigest, FormImage, FormImageDigest, FormNative, FormFetch, FormOCI, FormRepository, FormVersion}
 }
+
+// schemes are what the forms of KServe have in front.
+var schemes = map[Form]string{FormNative: "oci+native://", FormFetch: "oci+fetch://", FormOCI: "oci://"}
+
+// ofImage reports whether the form names the image form of an engine.
+func (f Form) ofImage() bool { return f == FormImage || f == FormImageDigest || schemes[f] != "" }
 
 // parseMarker reads a comment, without its '#'. ok is false for comments of other kinds.
 func parseMarker(comment string) (m Marker, ok bool, err error) {
@@ -80,11 +89,21 @@ func (m *Marker) check() error {
 	case m.Engine != "" && m.NodeType != "":
 		return registry.Errorf(registry.CodeInvalid, "marker of %s: want engine or node-type, not both", m.Model)
 	case !slices.Contains(forms(), m.Write):
-		return registry.Errorf(registry.CodeInvalid, "marker of %s: write %.100q: want ref, image, uri, digest, repository or version", m.Model, m.Write)
-	case m.Write == FormImage && m.Engine == "" && m.NodeType == "":
+		return registry.Errorf(registry.CodeInvalid, "marker of %s: write %.100q: want one of %v", m.Model, m.Write, forms())
+	case m.Write.ofImage() && m.Engine == "" && m.NodeType == "":
 		return registry.Errorf(registry.CodeInvalid, "marker of %s: an engine has an image form, and a release has none: want engine or node-type", m.Model)
 	}
 	return nil
+}
+
+// checkPlace refuses what the place of a value cannot use: container runtimes mount an empty folder from an engine, and no release.
+func (m Marker) checkPlace(path []string) error {
+	volume := []string{"volumes", "image", "reference"}
+	if len(path) < len(volume) || !slices.Equal(path[len(path)-len(volume):], volume) || m.Write == FormImage {
+		return nil
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "marker of %s: the volume would get %q, and container runtimes mount images alone", m.Model, m.Write),
+		`write: image, with engine or node-type, names the image form of an engine`)
 }
 
 // subject is what the marker asks about, without the form: markers with one subject need one answer.
@@ -108,15 +127,15 @@ func (t Target) text(f Form) (string, error) {
 	repository := registry.Ref{Host: t.Host, Environment: t.Environment, Model: t.Model}
 	whole := repository
 	whole.Digest = t.Digest
-	if f == FormImage {
+	if f.ofImage() {
 		if whole.Digest = t.Image; t.Image == "" {
 			return "", registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s %s in %s has no image forms: the version of mlpromote that built it made none",
 				t.Model, t.Version, t.Environment), "build it again under a new version, verify and promote that")
 		}
 	}
 	switch f {
-	case FormDigest:
-		return string(t.Digest), nil
+	case FormDigest, FormImageDigest:
+		return string(whole.Digest), nil
 	case FormVersion:
 		return t.Version, nil
 	}
@@ -124,12 +143,8 @@ func (t Target) text(f Form) (string, error) {
 		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s is in a data directory, and no cluster can fetch it there", whole),
 			"--registry URL names the service that has it; or let the marker write the digest or the version")
 	}
-	switch f {
-	case FormRepository:
+	if f == FormRepository {
 		return repository.String(), nil
-	case FormURI:
-		return "oci://" + whole.String(), nil
-	default:
-		return whole.String(), nil
 	}
+	return schemes[f] + whole.String(), nil
 }
