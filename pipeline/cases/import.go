@@ -140,6 +140,10 @@ func (im *importing) shard(label string) (map[string]tensor.Tensor, error) {
 		delete(im.found, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(im.found)) {
+		if output, ok := strings.CutPrefix(name, ExpectedPrefix); ok {
+			shard[name], im.Expected = im.found[name], append(im.Expected, output)
+			continue
+		}
 		im.note("left out %q, which is not an input of the model", name)
 	}
 	return shard, nil

@@ -11,9 +11,11 @@ import (
 
 // Imported is the result of importing a file of cases.
 type Imported struct {
-	Count  int      `json:"count"`
-	Labels string   `json:"labels,omitempty"` // the tensor with the labels; empty without any
-	Notes  []string `json:"-"`                // changes on the way, for people
+	Count  int    `json:"count"`
+	Labels string `json:"labels,omitempty"` // the tensor with the labels; empty without any
+	// Expected names the outputs that the cases have expected values of.
+	Expected []string `json:"expected,omitempty"`
+	Notes    []string `json:"-"` // changes on the way, for people
 	// Interface is the model's, with the cases' sizes of open dimensions.
 	Interface validators.Interface `json:"-"`
 	Facts     LabelFacts           `json:"-"`

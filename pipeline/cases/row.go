@@ -24,6 +24,15 @@ import (
 // kept with the inputs of a case, and nothing is compared with them.
 const ServedPrefix = "served:"
 
+// ExpectedPrefix begins the names of tensors that are outputs of the model before it was exported, such as of its framework. A build
+// compares the reference model's outputs with them.
+const ExpectedPrefix = "expected:"
+
+// isOutput reports whether a tensor of a case is an output, of whatever computed it.
+func isOutput(name string) bool {
+	return strings.HasPrefix(name, ServedPrefix) || strings.HasPrefix(name, ExpectedPrefix)
+}
+
 // Row is one case: its tensors by name, each with a leading dimension of 1.
 type Row map[string]tensor.Tensor
 

@@ -76,6 +76,19 @@ func ReadRow(path, name string, row int64) (tensor.Tensor, error) {
 	return t, nil
 }
 
+// ReadTensor reads a tensor of a file.
+func ReadTensor(path, name string) (t tensor.Tensor, err error) {
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
+	if err != nil {
+		return t, cases.TensorError(err)
+	}
+	defer f.Close()
+	if t, err = f.Tensor(name); err != nil {
+		return t, cases.TensorError(err)
+	}
+	return t, nil
+}
+
 // compare compares one output in all cases.
 func (p Pairs) compare(name string, allowed Tolerance, to *evidence.CrossCheck) error {
 	dtype, values, err := p.values(name)

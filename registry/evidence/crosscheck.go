@@ -11,11 +11,15 @@ import (
 // them. It is part of the provenance of each engine, and not of the release, since the number of
 // cross-checked cases depends on time.
 type CrossCheck struct {
-	By    string `json:"by"`    // "onnx reference evaluator 1.23.1", or the source's framework: "scikit-learn 1.9.0"
+	// By is "expected outputs of the cases", "onnx reference evaluator 1.23.1", or the source's framework: "scikit-learn 1.9.0".
+	By    string `json:"by"`
 	Cases int    `json:"cases"` // that were cross-checked
 	Of    int    `json:"of"`    // that there are
 	// Worst is the element closest to its tolerance or furthest outside; nil if all are equal.
 	Worst *CrossCheckElement `json:"worst,omitempty"`
+	// Checks are the limits by which expected outputs were judged: those of an engine in Precision, which is that of the model's numbers.
+	Checks    Checks `json:"checks,omitempty"`
+	Precision string `json:"precision,omitempty"`
 	// Missing lists the operators that the evaluator lacks, as "com.microsoft::MatMulNBits". Then
 	// no case was cross-checked.
 	Missing  []string `json:"missing,omitempty"`
@@ -29,7 +33,7 @@ type CrossCheckElement struct {
 	Case      int     `json:"case"`
 	Index     []int64 `json:"index,omitempty"` // within the case; absent for an output of another shape
 	Golden    Figure  `json:"golden"`
-	Evaluator Figure  `json:"evaluator"` // what the evaluator computed
+	Evaluator Figure  `json:"evaluator"` // what the other one computed
 	// Share is the difference divided by the tolerance: above 1 the evaluator does not confirm it.
 	Share Figure `json:"share"`
 }
@@ -44,6 +48,12 @@ func (c CrossCheck) String() string {
 		text = "not cross-checked: " + c.Reason
 	case c.Worst != nil:
 		text += fmt.Sprintf(", the largest difference is %.2g of the tolerance", float64(c.Worst.Share))
+	case len(c.Checks) > 0:
+		within := "within"
+		if c.Accepted != "" {
+			within = "not within"
+		}
+		text += fmt.Sprintf(", %s the limits of %s", within, c.Precision)
 	case c.Reason == "":
 		text += ", all equal"
 	}

@@ -42,6 +42,7 @@ trust only files of known origin.
                  the column of each input's name; an input with named features takes those
   x.parquet      columns as of a csv; a column of lists has several numbers for each case
   x.safetensors  as npz
+An array or a column expected:NAME has what the model's framework computed for output NAME: build compares the model with it.
 They are converted to the types and shapes of the model, and written to cases/, next to
 the spec. float64 and integers stay where the model's framework takes them. Without --cases, the spec has random ones generated.
 
@@ -132,6 +133,9 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 		}
 		answer.Cases = &imported
 		recording.Notes(a.UI, imported)
+		if format, err := draft.FormatOf(model); err == nil && format == spec.FormatONNX && len(imported.Expected) == 0 {
+			a.UI.Note("the cases have no expected outputs, so nothing will show that the export computes what its framework computed: docs/how-to/cases.md#expected-outputs")
+		}
 	case o.label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", o.label)
 	}

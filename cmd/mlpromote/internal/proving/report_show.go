@@ -45,8 +45,10 @@ model and of the engine that the next environment had. REF defaults to the last 
 
 // shownReports is what report show prints.
 type shownReports struct {
-	Ref     string        `json:"ref"`
-	Engines []shownEngine `json:"engines"`
+	Ref string `json:"ref"`
+	// CrossCheck says who checked the reference model's outputs; absent where no builder's provenance says it.
+	CrossCheck *evidence.CrossCheck `json:"crossCheck,omitempty"`
+	Engines    []shownEngine        `json:"engines"`
 }
 
 // shownEngine is an engine with its newest reports.
@@ -64,9 +66,9 @@ func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref re
 	if err != nil {
 		return err
 	}
-	shown := shownReports{Ref: found.Ref, Engines: []shownEngine{}}
+	shown := shownReports{Ref: found.Ref, CrossCheck: found.CrossCheck, Engines: []shownEngine{}}
 	var labels []string
-	pages := []string{ui.Plain(found.Ref) + "\n"}
+	pages := []string{ui.Plain(found.Ref) + "\n" + "reference model: " + crossCheckText(found.CrossCheck) + "\n"}
 	for _, e := range found.Engines {
 		labels = append(labels, e.Label)
 		if engine != "" && engine != e.Label {
