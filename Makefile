@@ -249,7 +249,7 @@ node-tests: setup ## Run all of ONNX's backend node tests through our runner; wr
 # Results of another commit are not gone on with. VALIDATION_ONLY='^tagger-401/onnxruntime/int8-static/' runs
 # some engines alone, prints what came of them, and records nothing.
 # The second part trains models with PyTorch. TRAINED_SEEDS=tuning takes the seeds for changing rules, and writes its summary beside the
-# results, not into docs. TRAINED_KINDS='cnn|text' takes a part of the kinds. VALIDATION_PARTS='TestTrained$$' runs this part alone.
+# results, not into docs; TRAINED_SEEDS=102 takes one for judging. TRAINED_KINDS='cnn|text' takes a part of the kinds. VALIDATION_PARTS='TestTrained$$' runs this part alone.
 VALIDATION       ?= $(HOME)/.cache/mlpromote/validation
 VALIDATION_PARTS ?= TestValidation$$|TestTrained$$
 validation: setup ## Count how often verify is wrong, on engines with faults and without; write docs/validation.md and docs/validation-trained.md; some hours

@@ -83,8 +83,12 @@ func (j *judgement) groups(output string, r tensor.Result) {
 		if g.Worst.By == "" {
 			with = ""
 		}
-		message := fmt.Sprintf("output %s: in the %s%s the reference's answers vary, and the engine always gives the same",
-			output, registry.Count(g.Worst.Cases, "case"), with)
+		what, same := "answers vary", "always gives the same"
+		if g.Worst.Index >= 0 {
+			what, same = fmt.Sprintf("value %d varies", g.Worst.Index), "has almost the same always"
+		}
+		message := fmt.Sprintf("output %s: in the %s%s the reference's %s, and the engine %s",
+			output, registry.Count(g.Worst.Cases, "case"), with, what, same)
 		if g.Lost > 1 && g.Worst.By != "" {
 			message += fmt.Sprintf("; so it does in %s", registry.Count(g.Lost-1, "other group"))
 		}

@@ -46,9 +46,7 @@ func compareMasks(t *testing.T, reference, engine [][]float32) (validators.Limit
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := limited.Comparison()
-	options.ClassAxis, _ = output.ClassAxis()
-	c := tensor.NewComparison(options)
+	c := tensor.NewComparison(limited.Comparison(output))
 	for i := range reference {
 		want, errWant := tensor.New(reference[i], 3, 16, 16)
 		got, errGot := tensor.New(engine[i], 3, 16, 16)

@@ -45,9 +45,12 @@ func (s Sample) DefaultDrop(m accuracy.Metric, confidence float64) (limit float6
 
 // UnusedLabels describes what to do about labels that decide nothing, because no limit is on accuracy. It is empty without such labels.
 func (l Limits) UnusedLabels(i Interface, labels string, s Sample) string {
-	m, _, ok, err := i.Accuracy(nil)
+	m, of, ok, err := i.Accuracy(nil)
 	if l.Accuracy != nil || labels == "" || !ok || err != nil {
 		return ""
+	}
+	if of.isYesOrNo() {
+		return fmt.Sprintf("labels %q decide nothing: add accuracy: {metric: auc, drop: {max: 5%%}} to limits if they are 0 and 1", labels)
 	}
 	drop, need := s.DefaultDrop(m, l.Confidence)
 	switch {

@@ -35,7 +35,9 @@ func TestGuessDetections(t *testing.T) {
 		"another beside":  {[]validators.TensorInfo{boxes, scores, info("embedding", tensor.Float32, 64)}, []validators.Kind{validators.KindDetections, validators.KindDetections, validators.KindEmbedding}},
 		"alone":           {[]validators.TensorInfo{boxes}, []validators.Kind{validators.KindBoxes}},
 		"classes alone":   {[]validators.TensorInfo{boxes, classes}, []validators.Kind{validators.KindBoxes, validators.KindClass}},
-		"of each class":   {[]validators.TensorInfo{boxes, info("scores", tensor.Float32, 100, 80)}, []validators.Kind{validators.KindBoxes, validators.KindTokens}},
+		"of each class":   {[]validators.TensorInfo{boxes, info("scores", tensor.Float32, 100, 80)}, []validators.Kind{validators.KindDetections, validators.KindDetections}},
+		"of four classes": {[]validators.TensorInfo{info("class_logits", tensor.Float32, 100, 4), boxes}, []validators.Kind{validators.KindDetections, validators.KindDetections}},
+		"embeddings":      {[]validators.TensorInfo{boxes, info("features", tensor.Float32, 100, 80)}, []validators.Kind{validators.KindBoxes, validators.KindEmbedding}},
 		"other places":    {[]validators.TensorInfo{boxes, info("scores", tensor.Float32, 99)}, []validators.Kind{validators.KindBoxes, validators.KindScores}},
 		"two of a kind":   {[]validators.TensorInfo{boxes, scores, info("score_2", tensor.Float32, 100)}, []validators.Kind{validators.KindBoxes, validators.KindScores, validators.KindScores}},
 		"several boxes":   {[]validators.TensorInfo{boxes, info("box_2", tensor.Float32, 100, 4), scores}, []validators.Kind{validators.KindBoxes, validators.KindBoxes, validators.KindScores}},
@@ -75,6 +77,8 @@ func TestDetectionsTogether(t *testing.T) {
 		"two of one":  {iface(info("all", tensor.Float32, 9, 6), info("more", tensor.Float32, 9, 6)), nil},
 		"booleans":    {iface(boxes, scores, info("c", tensor.Bool, 9)), nil},
 		"a fourth":    {iface(boxes, scores, classes, info("d", tensor.Int32, 9)), nil},
+		"of classes":  {iface(boxes, info("s", tensor.Float32, 9, 3)), []string{"b", "s"}},
+		"both":        {iface(boxes, info("s", tensor.Float32, 9, 3), classes), nil},
 		"whole boxes": {iface(info("b", tensor.Int32, 9, 4), scores), nil},
 	} {
 		of, ok, err := c.of.Detections()
@@ -172,7 +176,7 @@ func TestJudgeGroups(t *testing.T) {
 	t.Parallel()
 	output := info("risk", tensor.Float32, 1)
 	output.Kind = validators.KindProbability
-	lost := tensor.LostGroup{By: "merchant", Value: "7", Cases: 14}
+	lost := tensor.LostGroup{By: "merchant", Value: "7", Cases: 14, Index: -1}
 	for name, c := range map[string]struct {
 		groups *tensor.Groups
 		want   evidence.Verdict
@@ -219,6 +223,34 @@ func TestQuartersBesideLimits(t *testing.T) {
 			validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"price": c.own}})
 		if got := limits.Precisions["int8"].Outputs["price"].QuartersAlone; err != nil || got != c.alone {
 			t.Errorf("%s: quarters alone %t (%v), want %t", name, got, err, c.alone)
+		}
+	}
+}
+
+// Few probabilities that are far from the rest are what the model is for: they do not make the errors of the others look large.
+func TestRareProbabilities(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[validators.Kind]evidence.Verdict{validators.KindProbability: evidence.VerdictPass, validators.KindValue: evidence.VerdictFail} {
+		output := info("prob", tensor.Float32, 1)
+		output.Kind = kind
+		limited, err := validators.DefaultLimits("int8", output, 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tensor.NewComparison(limited.Comparison(output))
+		for i := range 400 {
+			p := 0.002 + 0.002*float32(i%3)
+			if i%40 == 0 {
+				p = 0.9
+			}
+			reference, errWant := tensor.New([]float32{p}, 1)
+			engine, errGot := tensor.New([]float32{p + 0.008*float32(i%2)}, 1)
+			if errWant != nil || errGot != nil || c.Add(i, reference, engine) != nil {
+				t.Fatal(errWant, errGot)
+			}
+		}
+		if got := judgeOne(t, output, c.Result()); got.Verdict != want {
+			t.Errorf("%s: %s, %+v; want %s", kind, got.Verdict, got.Found, want)
 		}
 	}
 }

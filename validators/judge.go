@@ -32,12 +32,16 @@ func (o OutputLimits) Tolerance() tensor.Options {
 }
 
 // Comparison is how an output is compared for these limits. Fill values are left out. Scores, whose order counts, can be masked by a number that is added to them.
-func (o OutputLimits) Comparison() tensor.Options {
+func (o OutputLimits) Comparison(output TensorInfo) tensor.Options {
 	options := o.Tolerance()
 	options.Channels, options.Systematic, options.Quarters = o.perChannel(), o.Systematic != nil, o.QuarterError != nil
 	options.Fills = tensor.FillsEqual
 	if o.Top1 != nil {
 		options.Fills = tensor.FillsNear
+	}
+	options.Ranks, options.Bounded = output.Ranks(), output.Kind == KindProbability
+	if o.Where == "" { // what is left of a mask has other dimensions
+		options.ClassAxis, _ = output.ClassAxis()
 	}
 	return options
 }

@@ -100,7 +100,7 @@ func LineOf(r evidence.Reason) figure.Line {
 
 // OnePerLine returns one finding for each line, in the order of their first ones: a failure before what is not known, values that
 // are not finite or of another shape before errors, and of errors the one that is furthest beyond its limit. The message names the number
-// of others. A line is left out if the failure of another one names its fault, and if
+// of other outputs. A line is left out if the failure of another one names its fault, and if
 // it lacks cases while another one fails.
 func (f Findings) OnePerLine() (few Findings) {
 	var order []figure.Line
@@ -121,12 +121,26 @@ func (f Findings) OnePerLine() (few Findings) {
 		if worst.Verdict != evidence.VerdictFail && worst.Reason.Code == ReasonNotEnough && fails(f) { // more cases do not help where something fails
 			continue
 		}
-		if others := len(all) - 1; others > 0 {
-			worst.Reason.Message += fmt.Sprintf("; and %s", registry.Count(others, "more like it", "more like it"))
+		if others := otherOutputs(all, worst); others > 0 {
+			worst.Reason.Message += fmt.Sprintf("; %s here, too", registry.Count(others, "more output fails", "more outputs fail"))
 		}
 		few = append(few, worst)
 	}
 	return few
+}
+
+// otherOutputs counts the outputs that fail beside the one of the worst finding.
+func otherOutputs(all Findings, worst Finding) int {
+	others := make(map[string]bool)
+	if worst.Verdict != evidence.VerdictFail || worst.Reason.Output == "" {
+		return 0
+	}
+	for _, found := range all {
+		if of := found.Reason.Output; found.Verdict == worst.Verdict && of != "" && of != worst.Reason.Output {
+			others[of] = true
+		}
+	}
+	return len(others)
 }
 
 // sameFault are lines that mostly name the fault of another one: errors of single cases are biased where they are large, and labels are lost
@@ -308,7 +322,7 @@ func unjudged(name figure.Line, p evidence.ParityReport) string {
 	case name == figure.Again || name == figure.Runs:
 		return cmp.Or(trialsText(name, p.Checks), "nothing was run beyond the cases")
 	case name == figure.Tendency && inQuarters(p):
-		return "counted in the errors by quarter, four times"
+		return "judged in every case: an offset or factor of a quarter of the values counts four times in its error"
 	}
 	return "not judged"
 }

@@ -42,7 +42,7 @@ func TestLines(t *testing.T) {
 	}
 	byQuarter := report
 	byQuarter.Checks, byQuarter.Reasons = evidence.Checks{limited("y", figure.QuarterError, 0.1, 0.5, pass)}, nil
-	if got := validators.Lines(byQuarter)[1]; got.Verdict != recorded || got.Basis != "counted in the errors by quarter, four times" {
+	if got := validators.Lines(byQuarter)[1]; got.Verdict != recorded || got.Basis != "judged in every case: an offset or factor of a quarter of the values counts four times in its error" {
 		t.Errorf("the bias of an output that is judged by quarters: %+v", got)
 	}
 	empty := validators.Lines(evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: fail, Reasons: []evidence.Reason{{Code: "run_failed", Message: "it crashed"}}}})
@@ -68,14 +68,16 @@ func TestOnePerLine(t *testing.T) {
 	}{
 		"none": {nil, nil},
 		"the furthest": {validators.Failed(limit(figure.SNR, 11, 12, "noise"), limit(figure.CaseError, 8, 0.8, "case"), limit(figure.MaxError, 3, 2.5, "element")),
-			[]string{"case; and 2 more like it"}},
+			[]string{"case"}},
+		"other outputs": {append(validators.Failed(limit(figure.SNR, 11, 12, "noise")), validators.Failed(evidence.Reason{Code: validators.ReasonLimit, Output: "z", Figure: figure.SNR, Value: 5, Limit: 12, Message: "more noise"},
+			evidence.Reason{Code: validators.ReasonLimit, Output: "z", Figure: figure.CaseError, Value: 1, Limit: 0.8, Message: "case"})...), []string{"more noise; 1 more output fails here, too"}},
 		"NaN first": {validators.Failed(limit(figure.CaseError, 8, 0.8, "case"), evidence.Reason{Code: validators.ReasonNewNaN, Figure: "newNaN", Message: "NaN"}),
-			[]string{"NaN; and 1 more like it"}},
+			[]string{"NaN"}},
 		"sizes": {validators.Failed(evidence.Reason{Code: validators.ReasonDimension, Figure: figure.SNR, Message: "seq=1"},
 			evidence.Reason{Code: validators.ReasonDimension, Figure: figure.Top1, Message: "seq=64"}, evidence.Reason{Code: validators.ReasonBatch, Message: "batch"}),
-			[]string{"seq=1; and 2 more like it"}},
+			[]string{"seq=1"}},
 		"failures first": {append(validators.Undecided(evidence.Reason{Code: validators.ReasonNotEnough, Output: "y", Figure: figure.Top1, Message: "few"}),
-			validators.Failed(limit(figure.Equal, 0.5, 0.9, "wrong"))...), []string{"wrong; and 1 more like it"}},
+			validators.Failed(limit(figure.Equal, 0.5, 0.9, "wrong"))...), []string{"wrong"}},
 		"labels by a metric that is a figure, too": {append(validators.Failed(evidence.Reason{Code: validators.ReasonLimit, Output: "y", Figure: figure.Top1, Message: "answers"}),
 			validators.Failed(evidence.Reason{Code: validators.ReasonAccuracy, Figure: "top1", Message: "labels"})...), []string{"labels"}},
 		"lines in their order": {validators.Failed(limit(figure.Top1, 0.5, 0.9, "answers"), limit(figure.SNR, 11, 12, "noise"),

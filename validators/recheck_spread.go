@@ -26,7 +26,7 @@ func (b Beside) oneSpread(output string) bool {
 // recountSpread computes the figures that are relative to the spread again, from what the file has of each case.
 func (r *rejudgement) recountSpread(output string, said evidence.OutputFigures, each []tensor.CaseFigures) {
 	what := "output " + output
-	follows, ok := tensor.Pool(each)
+	follows, ok := tensor.Pool(each, Kind(said.Kind) == KindProbability)
 	if !ok {
 		r.withinCases(what, said, each)
 		return

@@ -130,7 +130,7 @@ func TestRecountBoundsHonest(t *testing.T) {
 		l := limits2(validators.OutputLimits{MaxError: &validators.AtMost{Max: 9}, SNRdB: &validators.AtLeast{Min: 3}})
 		j := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: n})
 		each := comparison.Each()
-		if follows, ok := tensor.Pool(each); !ok || follows.SpreadSNR != result.SpreadSNR || follows.MaxError != result.MaxError || follows.CaseError != result.CaseError {
+		if follows, ok := tensor.Pool(each, false); !ok || follows.SpreadSNR != result.SpreadSNR || follows.MaxError != result.MaxError || follows.CaseError != result.CaseError {
 			rt.Fatalf("the cases give %+v, %t; want what the comparison gave: %+v", follows, ok, result)
 		}
 		if rapid.Bool().Draw(rt, "without the optional figures") {

@@ -42,14 +42,10 @@ func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (found b
 		if err != nil {
 			return true, err
 		}
-		options := limited.Comparison()
-		options.Ranks = output.Ranks()
 		if limited.Where != "" {
 			run.Masks.Inputs[name] = limited.Where
-		} else {
-			options.ClassAxis, _ = output.ClassAxis()
 		}
-		limits.Precisions[precision].Outputs[name], run.Outputs[name] = limited, options
+		limits.Precisions[precision].Outputs[name], run.Outputs[name] = limited, limited.Comparison(output)
 	}
 	if detected, _, err := m.Inputs.Interface.Detections(); err == nil && !slices.ContainsFunc(detected.Names(), func(name string) bool { return !slices.Contains(outputs, name) }) {
 		run.Detections = detected

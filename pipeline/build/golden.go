@@ -2,8 +2,10 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
@@ -13,8 +15,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/performance"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // beyondHalf warns of golden outputs that float16 does not hold, if a planned engine computes in it: it has infinity there.
@@ -81,6 +85,47 @@ func checkProbabilities(m Maker, golden goldenset.Set) error {
 			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "output %q is of kind %s, and the reference model returns %.3g to %.3g for it, want 0 to 1",
 				output.Name, output.Kind, values.Low, values.High),
 				"write its kind into the spec: outputs: {%s: {kind: value}}, or scores for logits of classes", output.Name)
+		}
+	}
+	return nil
+}
+
+// checkDetections checks that outputs of kind detections have boxes with corners and classes: nothing else overlaps. Errors: CodeInvalid.
+func checkDetections(m Maker, golden goldenset.Set) error {
+	of, ok, err := m.Inputs.Interface.Detections()
+	if err != nil || !ok {
+		return err
+	}
+	var boxes accuracy.Boxes
+	for i, file := range golden.Files {
+		if err := addBoxes(&boxes, of, file.Path, golden.Set.Shards[i].Count); err != nil {
+			return notDetections(of, err.Error())
+		}
+	}
+	if !boxes.AreCorners() {
+		return notDetections(of, "boxes have no area: want corners x1, y1, x2, y2")
+	}
+	return nil
+}
+
+func notDetections(of accuracy.DetectionOutputs, why string) error {
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "outputs %s of the reference model are no detections: %s", strings.Join(of.Names(), ", "), why),
+		"write another kind into the spec: outputs: {%s: {kind: boxes}}, or convert the boxes in the graph", of.Names()[0])
+}
+
+func addBoxes(boxes *accuracy.Boxes, of accuracy.DetectionOutputs, path string, count int) (err error) {
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for row := range int64(count) {
+		detections, err := of.Rows(f, row, row+1)
+		if err != nil {
+			return err
+		}
+		if err := boxes.Add(detections.Float64s()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -156,7 +201,7 @@ func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set,
 	if golden.Warnings, err = golden.Check(m.Inputs.Interface.Outputs); err != nil {
 		return golden, err
 	}
-	if err := checkProbabilities(m, golden); err != nil {
+	if err := errors.Join(checkProbabilities(m, golden), checkDetections(m, golden)); err != nil {
 		return golden, err
 	}
 	for _, look := range []func() ([]string, error){

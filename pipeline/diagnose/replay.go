@@ -185,10 +185,7 @@ func (r *Replayed) summarize(v verify.Session, c run.Candidate, report *evidence
 	results := make(map[string]tensor.Result)
 	for _, output := range v.Iface.Outputs {
 		limits, _ := v.Limits.For(c.Engine.Precision, output.Name)
-		options := limits.Comparison()
-		if limits.Where == "" {
-			options.ClassAxis, _ = output.ClassAxis()
-		}
+		options := limits.Comparison(output)
 		var reported evidence.OutputFigures
 		if report != nil {
 			reported = report.Outputs[output.Name]

@@ -48,6 +48,9 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	if bare, err = bare.WithKinds(kinds); err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
+	if _, _, err := bare.Detections(); err != nil {
+		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: outputs: %w", s.File, err)
+	}
 	if bare, in.Notes, err = named(s, m, bare); err != nil {
 		return Inputs{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ var (
 )
 
 // TestTrained is the second long form of `make validation`: trained models of 13 kinds, with honest engines and with faults. MLPROMOTE_TRAINED
-// is a folder for models and results; a run continues from them. MLPROMOTE_TRAINED_SEEDS is "tuning" or "judging", MLPROMOTE_TRAINED_KINDS
+// is a folder for models and results; a run continues from them. MLPROMOTE_TRAINED_SEEDS is "tuning", "judging" or a seed for judging, MLPROMOTE_TRAINED_KINDS
 // an expression that kinds match. The summary goes to MLPROMOTE_TRAINED_PAGE, or to a file in the folder.
 func TestTrained(t *testing.T) {
 	folder := os.Getenv("MLPROMOTE_TRAINED")
@@ -37,7 +38,11 @@ func TestTrained(t *testing.T) {
 	case "tuning":
 		seeds, name = tuningSeeds, named
 	default:
-		t.Fatalf("MLPROMOTE_TRAINED_SEEDS is %q, want tuning or judging", named)
+		seed, err := strconv.Atoi(named)
+		if err != nil || !slices.Contains(judgingSeeds, seed) {
+			t.Fatalf("MLPROMOTE_TRAINED_SEEDS is %q, want tuning, judging or one of %v", named, judgingSeeds)
+		}
+		seeds = []int{seed}
 	}
 	kinds := matching(t, os.Getenv("MLPROMOTE_TRAINED_KINDS"))
 	until := deadline(t)

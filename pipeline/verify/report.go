@@ -155,14 +155,10 @@ func comparison(v Session, limits map[string]validators.OutputLimits, outputs st
 		Masks: parity.Masks{Dir: v.Cases.Dir, Shards: v.Cases.Set.Shards, Inputs: make(map[string]string)},
 	}
 	for _, output := range v.Iface.Outputs {
-		options := limits[output.Name].Comparison()
 		if where := limits[output.Name].Where; where != "" {
 			run.Masks.Inputs[output.Name] = where
-		} else {
-			options.ClassAxis, _ = output.ClassAxis()
 		}
-		options.Ranks = output.Ranks()
-		run.Outputs[output.Name] = options
+		run.Outputs[output.Name] = limits[output.Name].Comparison(output)
 	}
 	run.Labels = labels(v)
 	run.Detections, _, _ = v.Iface.Detections() // the interface was checked when it was read

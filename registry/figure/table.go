@@ -103,7 +103,7 @@ var table = []Row{
 		Unit: Share, High: 1, AtLeast: true, Rate: true, Scope: Classes, Defaults: equalAnswers, Usual: usualAnswers,
 	},
 	{
-		Name: Detections, Line: SameAnswers, Key: "detections", Word: "detections that agree", Counts: "detections that agree",
+		Name: Detections, Line: SameAnswers, Key: "detections", Word: "detections that agree", Phrase: "the share of detections that agree", Counts: "detections that agree",
 		Doc:  "Share of the detections that agree in class and overlap, by what the cases prove: weighed by the square of their scores, as the mean over overlaps from 0.5 to 0.95",
 		Unit: Share, High: 1, AtLeast: true, Rate: true, Scope: Detected,
 		Defaults: by(0.99, 0.95, 0.98, 0.92, 0.92, 0.8), Usual: by(0.001, 0.02, 0.005, 0.05, 0.05, 0.12),

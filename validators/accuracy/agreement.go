@@ -2,14 +2,15 @@ package accuracy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
-// DetectionOutputs are the outputs that have detections: Output alone, or the others, of which Classes may be empty for one class.
+// DetectionOutputs are the outputs that have detections: Output alone, or the others. Classes may be empty for one class, and for Scores
+// [cases, n, classes], of which the best class of each box counts.
 type DetectionOutputs struct {
 	Output string // [cases, n, 6] of x1, y1, x2, y2, score, class
 	Detections
@@ -26,18 +27,45 @@ func (d DetectionOutputs) Rows(f *tensorfile.File, from, to int64) (tensor.Tenso
 	if d.Output != "" {
 		return f.Rows(d.Output, from, to)
 	}
-	var of [3]tensor.Tensor
-	for i, name := range []string{d.Boxes, d.Scores, d.Classes} {
-		if name == "" {
-			of[i] = tensor.Tensor{DType: tensor.Uint8, Shape: of[1].Shape, Data: make([]byte, of[1].Len())}
-			continue
-		}
-		var err error
-		if of[i], err = f.Rows(name, from, to); err != nil {
-			return tensor.Tensor{}, err
+	boxes, err := f.Rows(d.Boxes, from, to)
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	scores, err := f.Rows(d.Scores, from, to)
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	classes := tensor.Tensor{DType: tensor.Uint8, Shape: scores.Shape, Data: make([]byte, scores.Len())}
+	switch {
+	case d.Classes != "":
+		classes, err = f.Rows(d.Classes, from, to)
+	case len(scores.Shape) == len(boxes.Shape):
+		scores, classes, err = bestClasses(scores)
+	}
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	return join(boxes, scores, classes)
+}
+
+// bestClasses returns the largest score of each row [..., classes], and its class; NaN if a score is.
+func bestClasses(all tensor.Tensor) (scores, classes tensor.Tensor, err error) {
+	width := all.Shape[len(all.Shape)-1]
+	var best, class []float64
+	if width > 0 {
+		for row := range slices.Chunk(all.Float64s(), int(width)) {
+			score, at := math.NaN(), tensor.Argmax(row)
+			if at >= 0 { // else a score is NaN
+				score = row[at]
+			}
+			best, class = append(best, score), append(class, float64(max(at, 0)))
 		}
 	}
-	return join(of[0], of[1], of[2])
+	shape := all.Shape[:len(all.Shape)-1]
+	if scores, err = tensor.New(best, shape...); err == nil {
+		classes, err = tensor.New(class, shape...)
+	}
+	return scores, classes, err
 }
 
 // Bounds of what counts as a detection: those with a weight of at least leastWeight of the largest one of the case, and of a class the ones with
@@ -58,17 +86,10 @@ type Agreement struct {
 // Agree compares the detections of two sides of one case, [n, 6], as DetectionOutputs.Rows returns them. A detection counts by the square of
 // its score, so that one of 0.1 is a hundredth of one of 1. It agrees with the detection of the same class on the other side that overlaps it
 // most, by the smaller of both weights; twice the sum of these over the sum of all weights is the F1 of Dice. It is the mean over the overlaps
-// of mAP, from 0.5 to 0.95. A side with NaN, infinity or a class that is no whole number does not agree. Errors: CodeInvalid for a reference
-// with such a class or with boxes that are no corners, because it has no detections.
-func Agree(reference, engine []float64) (Agreement, error) {
+// of mAP, from 0.5 to 0.95. A side with NaN, infinity or a class that is no whole number agrees with its like alone.
+func Agree(reference, engine []float64) Agreement {
 	want, spoilt, err := detectionsOf(0, reference)
-	if err != nil {
-		return Agreement{}, registry.Errorf(registry.CodeInvalid, "the reference model: %s: if this is no class, name the kind of the output", err.Error())
-	}
-	a := Agreement{Classes: make(map[int32]bool)}
-	if a.Weight, err = weigh(want); err != nil {
-		return Agreement{}, err
-	}
+	a := Agreement{Weight: weigh(want), Classes: make(map[int32]bool)}
 	for class, of := range want {
 		a.Classes[class] = len(of) > 0
 	}
@@ -77,15 +98,14 @@ func Agree(reference, engine []float64) (Agreement, error) {
 			a.Classes[class] = false
 		}
 		a.Weight, a.Share = 2*a.Weight, 1
-		return a, nil
+		return a
 	}
-	got, bad, err := detectionsOf(0, engine)
-	if err != nil || spoilt || bad { // an engine with a class that is no whole number has no detection there
+	got, bad, errEngine := detectionsOf(0, engine)
+	if err != nil || errEngine != nil || spoilt || bad { // a side with a class that is no whole number has no detection there
 		a.Weight = max(a.Weight, 1)
-		return a, nil //nolint:nilerr // that is the engine's fault, and no agreement
+		return a
 	}
-	own, _ := weigh(got) // boxes that are no corners overlap nothing
-	a.Weight += own
+	a.Weight += weigh(got)
 	agreed := 0.0
 	for class, of := range want {
 		sum, whole := agreement(of, got[class]), 0.0
@@ -98,12 +118,11 @@ func Agree(reference, engine []float64) (Agreement, error) {
 	if a.Weight > 0 {
 		a.Share = 2 * agreed / a.Weight
 	}
-	return a, nil
+	return a
 }
 
-// weigh drops what counts for no detection, orders the others by their scores, and returns their weight. Errors: CodeInvalid for boxes without
-// an area.
-func weigh(side map[int32][]scored) (total float64, err error) {
+// weigh drops what counts for no detection, orders the others by their scores, and returns their weight.
+func weigh(side map[int32][]scored) (total float64) {
 	most := 0.0
 	for _, of := range side {
 		for _, s := range of {
@@ -120,13 +139,36 @@ func weigh(side map[int32][]scored) (total float64, err error) {
 		}
 		for _, s := range of {
 			total += s.weight()
-			if s.area() == 0 && err == nil {
-				err = registry.Errorf(registry.CodeInvalid, "box %v of score %.3g has no area: want corners x1, y1, x2, y2; of other boxes the kind is boxes", []float64(s.box), s.score)
+		}
+	}
+	return total
+}
+
+// Boxes counts boxes that are none, by the weights of detections.
+type Boxes struct{ all, flat float64 }
+
+// mostFlat is the share of the weight that boxes without an area may have: networks that were trained little have some.
+const mostFlat = 0.1
+
+// Add adds the detections of a case. Errors: of kind tensor.ErrMismatch for a class that is no whole number.
+func (b *Boxes) Add(detections []float64) error {
+	of, _, err := detectionsOf(0, detections)
+	if err != nil {
+		return err
+	}
+	b.all += weigh(of)
+	for _, class := range of {
+		for _, s := range class {
+			if s.area() == 0 {
+				b.flat += s.weight()
 			}
 		}
 	}
-	return total, err
+	return nil
 }
+
+// AreCorners reports whether the boxes have corners x1, y1, x2, y2, and not centres and sizes, say.
+func (b Boxes) AreCorners() bool { return b.flat <= mostFlat*b.all }
 
 // weight is the square of a score; a score below 0 is no detection.
 func (s scored) weight() float64 { return max(s.score, 0) * max(s.score, 0) }

@@ -1,12 +1,16 @@
 package accuracy_test
 
 import (
+	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // A box of 100 by 100 at x, of a class, and with a score.
@@ -35,11 +39,11 @@ func TestAgreement(t *testing.T) {
 		"a class between two":              {two, slices.Concat(two[:6], found(500, 0.9, 1.5)), 0},
 		"a negative score is none":         {two[:6], slices.Concat(two[:6], found(500, -3, 2)), 1},
 	} {
-		got, err := accuracy.Agree(c.reference, c.engine)
-		if err != nil || math.Abs(got.Share-c.want) > 1e-12 || !(got.Weight > 0) {
-			t.Errorf("%s: %+v, %v; want %v", name, got, err, c.want)
+		got := accuracy.Agree(c.reference, c.engine)
+		if math.Abs(got.Share-c.want) > 1e-12 || !(got.Weight > 0) {
+			t.Errorf("%s: %+v; want %v", name, got, c.want)
 		}
-		if back, err := accuracy.Agree(c.engine, c.reference); err == nil && math.Abs(got.Share-back.Share) > 1e-12 && !math.IsNaN(c.engine[0]) {
+		if back := accuracy.Agree(c.engine, c.reference); math.Abs(got.Share-back.Share) > 1e-12 {
 			t.Errorf("%s: %v, and %v the other way", name, got.Share, back.Share)
 		}
 	}
@@ -52,14 +56,34 @@ func TestAgreementOfNothing(t *testing.T) {
 	for name, c := range map[string]struct{ reference, engine []float64 }{
 		"nothing at all": {nil, nil}, "padding": {padding, []float64{5, 5, 9, 9, 0, 3}}, "scores below 0": {found(0, -5, 1), found(70, -1, 2)},
 	} {
-		if got, err := accuracy.Agree(c.reference, c.engine); err != nil || got.Weight != 0 || got.Share == 1 && name == "scores below 0" {
-			t.Errorf("%s: %+v, %v; want no weight", name, got, err)
+		if got := accuracy.Agree(c.reference, c.engine); got.Weight != 0 || got.Share == 1 && name == "scores below 0" {
+			t.Errorf("%s: %+v; want no weight", name, got)
 		}
 	}
 	for name, reference := range map[string][]float64{"a class between two": found(0, 1, 0.5), "centre and size": {50, 50, 10, 10, 0.9, 1}} {
-		if got, err := accuracy.Agree(reference, found(0, 1, 1)); !registry.HasCode(err, registry.CodeInvalid) {
-			t.Errorf("%s: %+v, %v; want an error", name, got, err)
+		if got := accuracy.Agree(reference, found(0, 1, 1)); got.Weight < 1 || got.Share != 0 {
+			t.Errorf("%s: %+v; want no agreement", name, got)
 		}
+		if got := accuracy.Agree(reference, reference); got.Share != 1 {
+			t.Errorf("%s with itself: %+v; want agreement", name, got)
+		}
+		var boxes accuracy.Boxes
+		if err := boxes.Add(reference); err == nil && boxes.AreCorners() {
+			t.Errorf("%s: corners with classes", name)
+		}
+	}
+	var boxes accuracy.Boxes
+	for i := range 20 {
+		of := found(0, 1, 1)
+		if i == 7 {
+			of = []float64{50, 50, 10, 10, 0.9, 1}
+		}
+		if err := boxes.Add(of); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !boxes.AreCorners() {
+		t.Error("one box of twenty without an area: no corners")
 	}
 }
 
@@ -67,8 +91,45 @@ func TestAgreementOfNothing(t *testing.T) {
 func TestClassesOfDetections(t *testing.T) {
 	t.Parallel()
 	reference := slices.Concat(found(0, 0.9, 1), found(200, 0.9, 1), found(400, 0.9, 7))
-	got, err := accuracy.Agree(reference, slices.Concat(found(0, 0.9, 1), found(205, 0.8, 1)))
-	if err != nil || len(got.Classes) != 2 || got.Classes[1] || !got.Classes[7] {
-		t.Errorf("%+v, %v; want class 7 to be lost, and class 1 not", got, err)
+	got := accuracy.Agree(reference, slices.Concat(found(0, 0.9, 1), found(205, 0.8, 1)))
+	if len(got.Classes) != 2 || got.Classes[1] || !got.Classes[7] {
+		t.Errorf("%+v; want class 7 to be lost, and class 1 not", got)
+	}
+}
+
+// With a score of each class, a box is of its best one.
+func TestScoresOfClasses(t *testing.T) {
+	t.Parallel()
+	tensors := make(map[string]tensor.Tensor)
+	for name, of := range map[string]struct {
+		values []float32
+		shape  []int64
+	}{"b": {[]float32{0, 0, 1, 1, 2, 2, 3, 3}, []int64{1, 2, 4}}, "s": {[]float32{0.1, 0.7, 0.2, float32(math.NaN()), 0.4, 0.3}, []int64{1, 2, 3}}} {
+		made, err := tensor.New(of.values, of.shape...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensors[name] = made
+	}
+	path := filepath.Join(t.TempDir(), "x.safetensors")
+	to, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(tensorfile.Write(to, tensors, nil), to.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := tensorfile.Open(path, tensorfile.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, err := accuracy.DetectionOutputs{Detections: accuracy.Detections{Boxes: "b", Scores: "s"}}.Rows(f, 0, 1)
+	if err != nil || !slices.Equal(got.Shape, []int64{1, 2, 6}) {
+		t.Fatalf("shape %v, error %v", got.Shape, err)
+	}
+	values := got.Float64s()
+	if !slices.Equal(values[:4], []float64{0, 0, 1, 1}) || math.Abs(values[4]-0.7) > 1e-6 || values[5] != 1 || !math.IsNaN(values[10]) {
+		t.Errorf("got %v, want class 1 with 0.7, and NaN", values)
 	}
 }

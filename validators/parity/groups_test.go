@@ -58,7 +58,7 @@ func TestGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &tensor.Groups{By: []string{"category", "table[0]", "country"}, Count: 1 + 4 + 2 + 2, Lost: 1,
-		Worst: tensor.LostGroup{By: "category", Value: "3", Cases: 20}}
+		Worst: tensor.LostGroup{By: "category", Value: "3", Cases: 20, Index: -1}}
 	if diff := cmp.Diff(want, found.Outputs["risk"].Groups); diff != "" {
 		t.Errorf("groups, wanted with -:\n%s", diff)
 	}

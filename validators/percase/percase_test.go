@@ -179,7 +179,7 @@ func FuzzRead(f *testing.F) {
 		}
 		total := 8 * len(got.Slices)
 		for _, each := range got.Outputs {
-			if r, ok := tensor.Pool(each); ok && (r.MaxError < 0 || r.CaseError < 0 || r.Spread < 0) {
+			if r, ok := tensor.Pool(each, false); ok && (r.MaxError < 0 || r.CaseError < 0 || r.Spread < 0) {
 				t.Fatalf("the cases give %+v, want no figure below 0", r)
 			}
 			total += 48 * len(each) // the optional figures may be left out

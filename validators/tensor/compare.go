@@ -26,6 +26,8 @@ type Options struct {
 	Systematic bool
 	// Quarters asks for Result.Quarters, with Channels of each channel.
 	Quarters bool
+	// Bounded says that values have bounds, such as probabilities: then none is so far from the rest that it hides their errors.
+	Bounded bool
 	// Ranks says that the largest value of a row is its answer.
 	Ranks bool
 	// Keep keeps the values of cases that have few, for [Comparison.Groups].

@@ -41,7 +41,7 @@ func TestCompareByHand(t *testing.T) {
 	)
 	want := tensor.Result{
 		Cases: 3, Elements: 6, Float: true, Failed: 2,
-		MaxAbs: 1.5, MaxAbsCase: 1, MeanAbs: 4.0 / 6,
+		MaxAbs: 1.5, MaxAbsCase: 1, MaxErrorCase: 1, MeanAbs: 4.0 / 6,
 		MaxRel: 0.5 / tensor.RelFloor, MaxRelCase: 1,
 		CosineMin: 0.8, CosineMinCase: 2,
 		SNR:  10 * math.Log10(130/4.5),

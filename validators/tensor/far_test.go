@@ -100,7 +100,7 @@ func TestFarFromFiguresOfCases(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		again, ok := tensor.Pool(c.Each())
+		again, ok := tensor.Pool(c.Each(), false)
 		if want := c.Result().FarCases; !ok || again.FarCases != want {
 			t.Errorf("from the figures of cases %d are far (%v), want %d", again.FarCases, ok, want)
 		}

@@ -33,7 +33,7 @@ func (s caseSums) moments(shift float64) moments {
 type remainingCases struct {
 	spread, n, err2, maxAbs float64
 	size                    float64   // root mean square of the values
-	worst                   moments   // with the largest error
+	worst, largest          moments   // with the largest error of a case, and of an element
 	without                 []moments // that were left out
 }
 
@@ -65,6 +65,9 @@ func withoutFurthest(all []moments, spread float64) remainingCases {
 		total.add(m, middle)
 		if o.worst.n == 0 || m.rmse > o.worst.rmse {
 			o.worst = m
+		}
+		if o.largest.n == 0 || m.maxAbs > o.largest.maxAbs {
+			o.largest = m
 		}
 	}
 	o.n, o.err2, o.maxAbs, o.size = total.n, total.err2, total.maxAbs, math.Sqrt(total.ref2/total.n)

@@ -44,6 +44,8 @@ type Groups struct {
 type LostGroup struct {
 	By, Value string
 	Cases     int
+	// Index is the number of the value in each case that is always the same; -1 for the class, and where a case has one value.
+	Index int
 }
 
 // keep keeps the values of a case that is no copy, if there are few.
@@ -81,14 +83,14 @@ func (c *Comparison) Groups(groupings []Grouping) (g Groups) {
 			}
 		}
 		for value, of := range members {
-			varies, lost := constantIn(of, spreads, c.result.Float)
+			varies, lost, at := constantIn(of, spreads, c.result.Float)
 			if varies {
 				g.Count++
 			}
 			if !lost {
 				continue
 			}
-			group := LostGroup{by.By, value, len(of)}
+			group := LostGroup{by.By, value, len(of), at}
 			if g.Lost++; g.Lost == 1 || group.Cases > g.Worst.Cases || group.Cases == g.Worst.Cases && by.By+"="+value < g.Worst.By+"="+g.Worst.Value {
 				g.Worst = group
 			}
@@ -97,10 +99,12 @@ func (c *Comparison) Groups(groupings []Grouping) (g Groups) {
 	return g
 }
 
-// constantIn reports whether the reference's answers vary in a group, and whether the engine's do not where they do.
-func constantIn(group []caseValues, spreads []float64, float bool) (varies, lost bool) {
+// constantIn reports whether the reference's answers vary in a group, and whether the engine's do not where they do: its class, or the value
+// at an index.
+func constantIn(group []caseValues, spreads []float64, float bool) (varies, lost bool, at int) {
+	at = -1
 	if len(group) < leastInGroup {
-		return false, false
+		return false, false, at
 	}
 	if other := othersIn(group, 0); other >= otherAnswers {
 		varies, lost = true, othersIn(group, 1) == 0
@@ -114,9 +118,13 @@ func constantIn(group []caseValues, spreads []float64, float bool) (varies, lost
 			continue
 		}
 		varies = true
-		lost = lost || deviationOf(group, i, false) <= constantTo*reference
+		if !lost && deviationOf(group, i, false) <= constantTo*reference {
+			if lost = true; len(spreads) > 1 {
+				at = i
+			}
+		}
 	}
-	return varies, lost
+	return varies, lost, at
 }
 
 // othersIn is how many cases have another class than the most frequent one, on a side.

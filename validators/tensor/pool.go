@@ -47,14 +47,14 @@ func (s *poolSums) spread() float64 { return deviation(s.n, s.from, s.from2, s.r
 
 // A pool is the cases of an output, put together.
 type pool struct {
-	cases    []moments
-	total    poolSums  // of all but copies; maxAbs of all
-	least    []float64 // Options.Spreads
-	channels bool      // nothing is left out
+	cases  []moments
+	total  poolSums  // of all but copies; maxAbs of all
+	least  []float64 // Options.Spreads
+	entire bool      // nothing is left out
 }
 
 func newPool(each []CaseFigures, numbers []int, options Options) *pool {
-	p := &pool{cases: make([]moments, len(each)), least: options.Spreads, channels: options.Channels}
+	p := &pool{cases: make([]moments, len(each)), least: options.Spreads, entire: options.Channels || options.Bounded}
 	shift, shifted := 0.0, false
 	for i, of := range each {
 		p.cases[i] = moments{at: i, number: i, n: float64(of.Elements), mean: of.Mean, deviation: of.Deviation, rms: of.RMS, rmse: of.RMSE, maxAbs: of.MaxAbs}
@@ -77,16 +77,16 @@ func newPool(each []CaseFigures, numbers []int, options Options) *pool {
 func (c *Comparison) pool() *pool { return newPool(c.each, c.numbers, c.options) }
 
 // Pool computes Spread, SpreadSNR, MaxError, CaseError and FarCases of a [Result] again from the figures of each case, where the errors
-// are relative to one spread, without Options.Channels and Options.Spreads. It reports false if the figures do not say enough for it:
+// are relative to one spread, without Options.Channels and Options.Spreads; bounded is Options.Bounded. It reports false if the figures do not say enough for it:
 // the optional ones are not in a file that would be too large.
-func Pool(each []CaseFigures) (Result, bool) {
+func Pool(each []CaseFigures, bounded bool) (Result, bool) {
 	for _, of := range each {
 		if math.IsNaN(of.RMSE) {
 			return Result{}, false
 		}
 	}
 	var r Result
-	p := newPool(each, nil, Options{})
+	p := newPool(each, nil, Options{Bounded: bounded})
 	p.set(&r)
 	found := make(map[int]bool)
 	far(p.cases, p.whole(), func(at int) { found[at] = true })
@@ -98,18 +98,25 @@ func Pool(each []CaseFigures) (Result, bool) {
 func (p *pool) set(r *Result) {
 	r.Spread = p.whole()
 	r.SpreadSNR, r.MaxError = toSpread(r.Spread, p.total.err2, p.total.n, p.total.maxAbs)
-	worst := moments{number: -1}
+	worst, largest := moments{number: -1}, moments{number: -1}
 	for _, m := range p.cases {
 		if m.rmse > worst.rmse {
 			worst = m
 		}
+		if m.maxAbs > largest.maxAbs {
+			largest = m
+		}
 	}
+	r.MaxErrorCase = largest.number
 	if r.CaseErrorCase = worst.number; worst.rmse > 0 {
 		r.CaseError = relative(worst.rmse, r.Spread)
 	}
 	if rest := p.others(r.Spread); rest.spread > 0 {
 		r.Spread = rest.spread
-		r.SpreadSNR, r.MaxError = min(r.SpreadSNR, rest.snr(rest.spread)), max(r.MaxError, rest.maxAbs/rest.spread)
+		r.SpreadSNR = min(r.SpreadSNR, rest.snr(rest.spread))
+		if largest := rest.maxAbs / rest.spread; largest > r.MaxError {
+			r.MaxError, r.MaxErrorCase = largest, rest.largest.number
+		}
 		if worst := rest.worst.rmse / rest.spread; worst > r.CaseError {
 			r.CaseError, r.CaseErrorCase = worst, rest.worst.number
 		}
@@ -129,7 +136,7 @@ func (p *pool) whole() float64 {
 // remainingCases are the cases that are held to their own spread, not to that of all; none where something
 // else says what the spread is.
 func (p *pool) others(spread float64) remainingCases {
-	if p.channels || len(p.least) > 0 || math.IsInf(p.total.maxAbs, 0) {
+	if p.entire || len(p.least) > 0 || math.IsInf(p.total.maxAbs, 0) {
 		return remainingCases{}
 	}
 	return withoutFurthest(p.cases, spread)

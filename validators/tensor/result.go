@@ -85,6 +85,8 @@ type Result struct {
 	// both are those of the worst channel. Without an error they are +Inf and 0; where Spread is
 	// 0, or an element has no finite error, -Inf and +Inf.
 	SpreadSNR, MaxError float64
+	// MaxErrorCase is the first case that has MaxError; -1 if it is 0, and with Options.Channels, where it is not known.
+	MaxErrorCase int
 	// Others are the channels that are left if those are left out that are furthest from the rest, by the rule for cases.
 	// SpreadSNR and MaxError are the worse of theirs and of those of all. Nil if none is left out; so it is with
 	// Options.Channels, without Options.Systematic and if the last axis differs between cases.
@@ -163,7 +165,7 @@ func (r Result) Figure(name string) (value float64, worst int) {
 	case figure.MaxAbs:
 		return r.MaxAbs, r.MaxAbsCase
 	case figure.MaxError:
-		return r.MaxError, r.MaxAbsCase
+		return r.MaxError, r.MaxErrorCase
 	case figure.CaseError:
 		return r.CaseError, r.CaseErrorCase
 	case figure.Systematic:

@@ -258,7 +258,9 @@ func (c *channels) withoutFurthest(r *Result, spread float64) {
 		return
 	}
 	r.Others = &OtherChannels{len(rest.without), rest.snr(rest.spread), rest.maxAbs / rest.spread}
-	r.SpreadSNR, r.MaxError = min(r.SpreadSNR, r.Others.SNR), max(r.MaxError, r.Others.MaxError)
+	if r.SpreadSNR = min(r.SpreadSNR, r.Others.SNR); r.Others.MaxError > r.MaxError {
+		r.MaxError, r.MaxErrorCase = r.Others.MaxError, -1
+	}
 }
 
 // worst sets the figures of the worst channel. A channel in which the reference does not change
@@ -268,6 +270,9 @@ func (c *channels) worst(r *Result, least []float64) {
 		return
 	}
 	whole := r.Spread
+	if len(c.sums) > 1 {
+		r.MaxErrorCase = -1
+	}
 	r.Spreads = make([]float64, len(c.sums))
 	for i, s := range c.sums {
 		size := math.Sqrt(s.ref2 / float64(max(s.n, 1)))
