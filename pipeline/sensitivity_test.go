@@ -35,7 +35,7 @@ func TestSensitivity(t *testing.T) {
 	}{
 		"one node":               {[]string{"a"}, 3, []string{"a"}, false, "write quantize: {method: dynamic, exclude: [a]}"},
 		"two nodes":              {[]string{"a", "b"}, 3, []string{"a", "b"}, false, "write quantize: {method: dynamic, exclude: [a, b]}"},
-		"most of the nodes":      {[]string{"a", "b"}, 2, nil, false, "int8 does not fit this model: all its layers with weights, or more than two thirds of its graph nodes"},
+		"most of the nodes":      {[]string{"a", "b"}, 2, nil, false, "only such suffice as have all layers with weights or more than two thirds of the nodes"},
 		"a node that costs none": {[]string{"c"}, 3, nil, false, "leaving out single nodes does not suffice"},
 		"not all were tried":     {[]string{"c"}, 4, nil, true, "the time did not suffice"},
 		"nothing to quantize":    {nil, 3, nil, false, "leaving out single nodes does not suffice"},

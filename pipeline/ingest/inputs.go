@@ -193,6 +193,9 @@ func (in *Inputs) readCalibration(s *spec.Spec, scratch string) error {
 	if err := warnUnlikely("calibration", &in.Calibration, in.Interface, in.Imported.Model.Uses()); err != nil {
 		return err
 	}
+	if err := in.warnUnlike(); err != nil {
+		return err
+	}
 	if err := cases.CheckApart(in.Cases, in.Calibration, in.Interface); err != nil {
 		return err
 	}

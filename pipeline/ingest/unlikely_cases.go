@@ -38,6 +38,25 @@ func warnUnlikely(what string, set *cases.Set, iface validators.Interface, uses 
 	return nil
 }
 
+// warnUnlike adds a warning about calibration data with other values than the cases: int8 would take ranges from them that nothing in use has.
+func (in *Inputs) warnUnlike() error {
+	if in.Calibration.Record.Origin == artifact.OriginGenerated || in.Cases.Record.Origin == artifact.OriginGenerated {
+		return nil // which is said already
+	}
+	var of, ran []string
+	for _, file := range in.Calibration.Files {
+		of = append(of, file.Path)
+	}
+	for _, file := range in.Cases.Engines() {
+		ran = append(ran, file.Path)
+	}
+	unlike, err := cases.Unlike(of, ran, in.Interface)
+	if unlike != "" {
+		in.Calibration.Warnings = append(in.Calibration.Warnings, "calibration: "+unlike+": prepare both in the same way, or int8 takes its ranges from values that no case has")
+	}
+	return err
+}
+
 // isChannels reports whether a dimension is that of the channels of an image.
 func isChannels(d validators.Dim) bool { return d.Size == 1 || d.Size == 3 || d.Size == 4 }
 

@@ -23,6 +23,8 @@ type Sensitivity struct {
 	// Unsuited is true where all layers with weights, or more than two thirds of the nodes, would have to stay in full
 	// precision: then little of the model is int8, and Exclude is empty.
 	Unsuited bool `json:"unsuited,omitempty"`
+	// Unlike describes how the calibration data is unlike the cases; empty if it is not.
+	Unlike string `json:"unlike,omitempty"`
 	// Quantize is the spec's quantize of the variant with Exclude in it, as YAML.
 	Quantize string `json:"quantize,omitempty"`
 }

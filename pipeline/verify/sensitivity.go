@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -54,6 +55,9 @@ func (s *Sensitivity) leavesNothing() bool {
 
 // hint says what to do about the variant.
 func (s *Sensitivity) hint() string {
+	if s.Unlike != "" {
+		return fmt.Sprintf("variant %s was calibrated on other values than it computes: %s: calibrate it on inputs that are prepared as the cases are", s.Variant, s.Unlike)
+	}
 	does := "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
 	switch {
 	case s.Quantize != "" && !s.Unsuited && len(s.Exclude) > shownNodes:
@@ -65,8 +69,8 @@ func (s *Sensitivity) hint() string {
 	case s.Quantize == "" && s.Unfinished:
 		does = "the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m"
 	case s.Unsuited:
-		does = "int8 does not fit this model: all its layers with weights, or more than two thirds of its graph nodes, would have to stay in full precision: " +
-			"use fp16 or fp32, or try tool nncf with accuracy_aware"
+		does = "of the tried lists of nodes in full precision, only such suffice as have all layers with weights or more than two thirds of the nodes: " +
+			"use fp16 or fp32, try tool nncf with accuracy_aware, or exclude other nodes, such as a normalization where values become NaN"
 	}
 	return fmt.Sprintf("variant %s: %s", s.Variant, does)
 }
@@ -150,10 +154,22 @@ func sensitivity(ctx context.Context, v Session, c run.Candidate, made run.Recip
 	return s, nil
 }
 
+func pathsOf(inputs []toolchain.Input) (paths []string) {
+	for _, in := range inputs {
+		paths = append(paths, in.Path)
+	}
+	return paths
+}
+
 func findSensitivity(ctx context.Context, v Session, c run.Candidate, made run.Recipe, calibration fetchOnce, s *Sensitivity) error {
 	a, err := NewAnalysis(v, c, made, calibration)
 	if err != nil {
 		return err
+	}
+	if data, err := calibration(); err == nil { // methods without one have none
+		if s.Unlike, err = cases.Unlike(pathsOf(data.Inputs(toolchain.RoleCases)), pathsOf(v.Cases.Inputs(toolchain.RoleCases)), v.Iface); err != nil {
+			return err
+		}
 	}
 	// Half of the time is for single nodes, so that some is left to try lists of them.
 	outcome, _, err := a.Quantize(ctx, map[string]any{"sensitivity": v.Env.Sensitivity.Seconds() / 2},

@@ -84,6 +84,7 @@ func TestHintsOnce(t *testing.T) {
 		{Sensitivity: &Sensitivity{Variant: "int8", Unfinished: true}},
 		{Sensitivity: &Sensitivity{Variant: "other", Quantize: "{exclude: [a]}"}},
 		{Sensitivity: &Sensitivity{Variant: "other"}},
+		{Sensitivity: &Sensitivity{Variant: "scaled", Quantize: "{exclude: [a]}", Unlike: "input x goes from 0 to 1"}},
 	}
 	failures := make([]error, len(found))
 	for i := range failures {
@@ -92,10 +93,11 @@ func TestHintsOnce(t *testing.T) {
 	hints(found, failures)
 	want := []string{
 		"variant int8 keeps its limits with these nodes in full precision: write quantize: {exclude: [a]}",
-		"variant int8: int8 does not fit this model: all its layers with weights, or more than two thirds of its graph nodes, would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware",
+		"variant int8: of the tried lists of nodes in full precision, only such suffice as have all layers with weights or more than two thirds of the nodes: use fp16 or fp32, try tool nncf with accuracy_aware, or exclude other nodes, such as a normalization where values become NaN",
 		"variant int8: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m",
 		"variant other keeps its limits with these nodes in full precision: write quantize: {exclude: [a]}",
 		"variant other: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16",
+		"variant scaled was calibrated on other values than it computes: input x goes from 0 to 1: calibrate it on inputs that are prepared as the cases are",
 	}
 	if got := registry.Hints(errors.Join(failures...)); !slices.Equal(got, want) {
 		t.Errorf("hints %q, want %q", got, want)
