@@ -44,12 +44,19 @@ func AffinityOf(t artifact.Target, withDevices bool) (Affinity, error) {
 	}
 	var a Affinity
 	common := []Expression{{labelOS, opIn, []string{t.OS}}, {labelArch, opIn, []string{t.CPU.Arch}}}
+	var implied []string // features that the level requires
 	for _, level := range levels() {
+		if level.name <= t.CPU.Level {
+			implied = append(implied, level.features...)
+		}
 		if level.name == t.CPU.Level {
 			common = append(common, isTrue(levelFlag(level.name)))
 		}
 	}
 	for _, name := range t.CPU.Features {
+		if slices.Contains(implied, name) {
+			continue
+		}
 		flag, ok := featureFlag(t.CPU.Arch, name)
 		if !ok {
 			a.Unexpressed = append(a.Unexpressed, artifact.Mismatch{Requirement: "cpu.features", Need: name})

@@ -130,7 +130,7 @@ func semantic(version string) (string, bool) {
 // node type with devices of several kinds, which one target cannot ask for.
 func TargetOf(name string, n artifact.Node) (artifact.Target, error) {
 	t := artifact.Target{
-		V: artifact.TargetVersion, Name: objectName(name), OS: n.OS,
+		V: artifact.TargetVersion, Name: ObjectName(name), OS: n.OS,
 		CPU: artifact.TargetCPU{Arch: n.CPU.Arch, Level: n.CPU.Level, Features: n.CPU.Features},
 	}
 	for _, a := range n.Accelerators {
@@ -151,8 +151,8 @@ func TargetOf(name string, n artifact.Node) (artifact.Target, error) {
 
 var notInObject = regexp.MustCompile(`[^a-z0-9]+`)
 
-// objectName is a name that targets and objects of Kubernetes can have.
-func objectName(name string) string {
+// ObjectName is a name that targets and objects of Kubernetes can have.
+func ObjectName(name string) string {
 	name = strings.Trim(notInObject.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	return cmp.Or(strings.TrimRight(name[:min(len(name), 48)], "-"), "unnamed")
 }

@@ -42,7 +42,7 @@ func (f *Fleet) Describe(name string) (artifact.Node, error) {
 			return m.document, err
 		}
 	}
-	return artifact.Node{}, registry.Errorf(registry.CodeNotFound, "node %.200q is not among %s", name, registry.Count(len(f.nodes), "node"))
+	return artifact.Node{}, registry.Errorf(registry.CodeNotFound, "node %.200q is not among %s of the input", name, registry.Count(len(f.nodes), "node"))
 }
 
 // published is what DRA drivers publish for a node.
