@@ -16,13 +16,13 @@ import (
 type Claim struct {
 	DeviceClass string              `json:"deviceClass"`
 	Count       int                 `json:"count"`
-	Selectors   []string            `json:"selectors"`             // CEL, all of which a device must meet
+	Selectors   []string            `json:"selectors"`             // CEL; a device must meet all
 	Unexpressed []artifact.Mismatch `json:"unexpressed,omitempty"` // requirements on the device that no attribute expresses
 }
 
 // ClaimOf returns the claim for the devices of a target. Its selectors are false, and no error, for devices without the
-// attribute that they ask for: an error in one would stop the scheduler for the whole claim. Errors: CodeInvalid for a
-// target without an accelerator, or with one of a vendor without a DRA driver that is known.
+// attribute that they ask for: an error in a selector would stop the allocation of the whole claim. Errors: CodeInvalid
+// for a target without an accelerator, or for a vendor without a known DRA driver.
 func ClaimOf(t artifact.Target) (Claim, error) {
 	a := t.Accelerator
 	if a == nil {
@@ -126,7 +126,7 @@ func semantic(version string) (string, bool) {
 	return strings.Join(parts[:3], "."), true
 }
 
-// TargetOf returns the target that the machines of a node type meet: what they have, or more. Errors: CodeInvalid for a
+// TargetOf returns the target that asks for all facts of a node type. Errors: CodeInvalid for a
 // node type with devices of several kinds, which one target cannot ask for.
 func TargetOf(name string, n artifact.Node) (artifact.Target, error) {
 	t := artifact.Target{

@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -39,7 +38,10 @@ func (f *Fleet) Describe(name string) (artifact.Node, error) {
 	for _, o := range f.nodes {
 		if o.Metadata.Name == name {
 			m, err := describe(o, devices[name])
-			return m.document, err
+			if err != nil {
+				return artifact.Node{}, registry.Errorf(registry.CodeInvalid, "node %s: %w", m.name, err)
+			}
+			return m.document, nil
 		}
 	}
 	return artifact.Node{}, registry.Errorf(registry.CodeNotFound, "node %.200q is not among %s of the input", name, registry.Count(len(f.nodes), "node"))
@@ -120,14 +122,14 @@ func describe(o object, p *published) (member, error) {
 	m := member{name: registry.PlainText(o.Metadata.Name), instanceType: registry.PlainText(o.Metadata.Labels["node.kubernetes.io/instance-type"])}
 	var err error
 	if m.document, err = node.FromLabels(o.Metadata.Labels); err != nil {
-		return m, registry.Errorf(registry.CodeInvalid, "node %s: %w", m.name, err)
+		return m, err
 	}
 	if p != nil {
 		if p.err == nil && len(p.accelerators) > maxDevices {
 			p.err = fmt.Errorf("more than %d devices", maxDevices)
 		}
 		if p.err != nil {
-			return m, registry.Errorf(registry.CodeInvalid, "node %s: %w", m.name, p.err)
+			return m, p.err
 		}
 		labelled := m.document.Accelerators
 		m.document.Accelerators, m.conflicts = merge(m.name, labelled, *p)
@@ -139,7 +141,7 @@ func describe(o object, p *published) (member, error) {
 	slices.SortStableFunc(m.document.Accelerators, compareDevices)
 	m.gaps = gapsOf(o, m.document)
 	if m.document, err = node.Check(m.document); err != nil {
-		return m, registry.Errorf(registry.CodeInvalid, "node %s: %w", m.name, err)
+		return m, err
 	}
 	return m, nil
 }
@@ -171,33 +173,4 @@ func merge(name string, labelled []artifact.NodeAccelerator, p published) ([]art
 		}
 	}
 	return all, conflicts
-}
-
-// sameVersion compares number by number: 580.105.08 is 580.105.8.
-func sameVersion(a, b string) bool {
-	return a == b || a != "" && b != "" && artifact.CompareVersions(a, b) == 0
-}
-
-// compareDevices orders devices by their facts.
-func compareDevices(a, b artifact.NodeAccelerator) int {
-	return strings.Compare(deviceKey(a), deviceKey(b))
-}
-
-// deviceKey has the facts of a device. Drivers that are equal number by number are equal in it.
-func deviceKey(a artifact.NodeAccelerator) string {
-	return strings.Join([]string{a.Vendor, a.Product, a.Arch, a.MIG, fmt.Sprintf("%09d", a.MemoryMiB), plainVersion(a.Driver)}, "|")
-}
-
-// plainVersion is a version without needless zeros.
-func plainVersion(version string) string {
-	parts := strings.Split(version, ".")
-	for i, part := range parts {
-		if parts[i] = strings.TrimLeft(part, "0"); parts[i] == "" && part != "" {
-			parts[i] = "0"
-		}
-	}
-	for len(parts) > 1 && parts[len(parts)-1] == "0" {
-		parts = parts[:len(parts)-1]
-	}
-	return strings.Join(parts, ".")
 }

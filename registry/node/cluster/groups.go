@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -42,32 +43,27 @@ func (f *Fleet) Group(types []registry.Named[artifact.Node]) Report {
 	for _, o := range f.nodes {
 		m, err := describe(o, devices[o.Metadata.Name])
 		if err != nil {
-			r.Unread = append(r.Unread, Unread{"node " + m.name, registry.PlainText(strings.TrimPrefix(err.Error(), "node "+m.name+": "))})
+			r.Unread = append(r.Unread, Unread{"node " + m.name, registry.PlainText(err.Error())})
 			continue
 		}
 		key := factsKey(m.document)
 		byFacts[key] = append(byFacts[key], m)
 	}
+	var documents []artifact.Node
 	for _, key := range registry.SortedKeys(byFacts) {
 		g := groupOf(byFacts[key])
 		g.compare(types)
 		r.Groups = append(r.Groups, g)
+		documents = append(documents, g.Document)
 	}
-	nameGroups(r.Groups)
+	for i, name := range namesOf(documents) {
+		r.Groups[i].Name = name
+	}
 	slices.SortFunc(r.Groups, func(a, b Group) int {
 		return cmp.Or(-cmp.Compare(len(a.Nodes), len(b.Nodes)), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(r.Unread, func(a, b Unread) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Why, b.Why)) })
 	return r
-}
-
-// factsKey has the facts of a node that targets ask for, but for runtimes, which no label names.
-func factsKey(n artifact.Node) string {
-	parts := []string{n.OS, n.CPU.Arch, n.CPU.Level, strings.Join(n.CPU.Features, ",")}
-	for _, a := range n.Accelerators {
-		parts = append(parts, deviceKey(a))
-	}
-	return strings.Join(parts, "\n")
 }
 
 // groupOf puts members with the same facts together. The document has the other facts only if they are the same too.
@@ -160,4 +156,29 @@ func without(names, others []string) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// devicesText is a fact of each device of a node, sorted.
+func devicesText(n artifact.Node, of func(artifact.NodeAccelerator) string) string {
+	counts := map[string]int{}
+	for _, a := range n.Accelerators {
+		if text := of(a); text != "" {
+			counts[text]++
+		}
+	}
+	var all []string
+	for _, text := range registry.SortedKeys(counts) {
+		if counts[text] > 1 {
+			text = strconv.Itoa(counts[text]) + " x " + text
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+func memoryText(mib int64) string {
+	if mib == 0 {
+		return ""
+	}
+	return strconv.FormatInt(mib, 10)
 }

@@ -16,9 +16,10 @@ import (
 // maxName is how long a proposed name is, so that a label or an object of Kubernetes can have it too.
 const maxName = 50
 
-// nameGroups names every group by its devices and its processor: h100-80gb-amd64-v4. Groups that would have the same
-// name get the fact in which they differ, and else a part of the hash of their facts.
-func nameGroups(groups []Group) {
+// namesOf names nodes with different facts by their devices and their processor: h100-80gb-amd64-v4. Nodes that would
+// have the same name get the fact in which they differ, and else a part of the hash of their facts.
+func namesOf(nodes []artifact.Node) []string {
+	names := make([]string, len(nodes))
 	parts := []func(artifact.Node) string{
 		func(n artifact.Node) string { return baseName(n) },
 		func(n artifact.Node) string {
@@ -36,7 +37,7 @@ func nameGroups(groups []Group) {
 	name = func(same []int, prefix string, at int) {
 		byName := map[string][]int{}
 		for _, i := range same {
-			full := strings.Trim(prefix+"-"+parts[at](groups[i].Document), "-")
+			full := strings.Trim(prefix+"-"+parts[at](nodes[i]), "-")
 			byName[full] = append(byName[full], i)
 		}
 		if at > 0 && len(byName) == 1 && at+1 < len(parts) { // the fact tells none of them apart
@@ -47,15 +48,16 @@ func nameGroups(groups []Group) {
 			if these := byName[full]; len(these) > 1 && at+1 < len(parts) {
 				name(these, full, at+1)
 			} else {
-				groups[these[0]].Name = full
+				names[these[0]] = full
 			}
 		}
 	}
-	all := make([]int, len(groups))
+	all := make([]int, len(nodes))
 	for i := range all {
 		all[i] = i
 	}
 	name(all, "", 0)
+	return names
 }
 
 // baseName names the devices and the processor.
@@ -116,31 +118,6 @@ func devicesPart(n artifact.Node, of func(artifact.NodeAccelerator) string) stri
 		}
 	}
 	return strings.Join(all, "-")
-}
-
-// devicesText is a fact of each device of a node, sorted.
-func devicesText(n artifact.Node, of func(artifact.NodeAccelerator) string) string {
-	counts := map[string]int{}
-	for _, a := range n.Accelerators {
-		if text := of(a); text != "" {
-			counts[text]++
-		}
-	}
-	var all []string
-	for _, text := range registry.SortedKeys(counts) {
-		if counts[text] > 1 {
-			text = strconv.Itoa(counts[text]) + " x " + text
-		}
-		all = append(all, text)
-	}
-	return strings.Join(all, ", ")
-}
-
-func memoryText(mib int64) string {
-	if mib == 0 {
-		return ""
-	}
-	return strconv.FormatInt(mib, 10)
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9.]+`)

@@ -28,15 +28,15 @@ func (v Verbs) Target() *cobra.Command {
 		Use:   "target (REF | --node-type NAME) --for node-affinity|resource-claim-template",
 		Short: "Write the target of an engine as Kubernetes schedules by it",
 		Long: `Writes YAML that lets the scheduler of Kubernetes choose only nodes that meet the target of an engine, or
-nodes that have what a node type has.
+nodes with all facts of a node type.
 
 node-affinity is a patch of a workload: expressions on the labels of Node Feature Discovery 0.19 and of
 NVIDIA's GPU feature discovery. resource-claim-template is a ResourceClaimTemplate (resource.k8s.io/v1,
 Kubernetes 1.34) for the DRA drivers gpu.nvidia.com, gpu.amd.com and gpu.intel.com. On nodes with such a
 driver, use it with the affinity that --no-accelerator writes.
 
-Both select no node or device that lacks a requirement which they express. What they cannot express, such
-as the versions of runtimes, is in comments and on stderr: let the pod ask mlpromote-node resolve.`,
+Both select no node or device that lacks a requirement which they express. Other requirements, such as the
+versions of runtimes, are in comments and on stderr: let the pod ask mlpromote-node resolve.`,
 		Example: `  mlpromote export target prod/vision/digits:1.4.0 --engine l4/fp16 --for node-affinity -o affinity.yaml
   kubectl patch deployment digits --patch-file affinity.yaml
   mlpromote export target --node-type g6.xlarge --for resource-claim-template | kubectl apply -f -`,
