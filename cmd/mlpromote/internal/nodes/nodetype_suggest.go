@@ -45,20 +45,18 @@ Nothing is registered. mlpromote node-type put NAME FILE --node NODE does that.`
 			if err != nil {
 				return err
 			}
-			return a.With(c.Context(), func(i *wiring.Instance) error {
-				types, err := nodeTypes(c.Context(), i)
-				if err != nil {
-					return err
-				}
-				report := fleet.Group(types)
-				for _, u := range report.Unread {
-					a.UI.Note("left out: %s: %s", ui.Plain(u.Object), ui.Plain(u.Why))
-				}
-				if len(report.Groups) > 0 {
-					a.UI.Note("nothing was registered. Labels do not name runtimes: mlpromote node-type put NAME FILE --node NODE --runtime NAME:VERSION")
-				}
-				return a.UI.Result(groupsText(report.Groups), report)
-			})
+			types, err := knownNodeTypes(c.Context(), a)
+			if err != nil {
+				return err
+			}
+			report := fleet.Group(types)
+			for _, u := range report.Unread {
+				a.UI.Note("left out: %s: %s", ui.Plain(u.Object), ui.Plain(u.Why))
+			}
+			if len(report.Groups) > 0 {
+				a.UI.Note("nothing was registered. Labels do not name runtimes: mlpromote node-type put NAME FILE --node NODE --runtime NAME:VERSION")
+			}
+			return a.UI.Result(groupsText(report.Groups), report)
 		},
 	}
 }
@@ -101,6 +99,20 @@ func addFile(a *program.App, fleet *cluster.Fleet, file string) error {
 	return fleet.Add(name, from)
 }
 
+// knownNodeTypes lists the node types to compare with. Without a registry here there are none, which is no reason to refuse
+// a question about a cluster.
+func knownNodeTypes(ctx context.Context, a *program.App) (types []registry.Named[artifact.Node], err error) {
+	if a.Registry == "" && a.Database == "" && !a.At().HasDatabaseFile() {
+		a.UI.Note("no registry in %s: the groups are compared with no node types", a.Data)
+		return nil, nil
+	}
+	err = a.With(ctx, func(i *wiring.Instance) error {
+		types, err = nodeTypes(ctx, i)
+		return err
+	})
+	return types, err
+}
+
 // nodeTypes lists the registered node types.
 func nodeTypes(ctx context.Context, i *wiring.Instance) ([]registry.Named[artifact.Node], error) {
 	var all []registry.Named[artifact.Node]
@@ -131,13 +143,35 @@ func groupsText(groups []cluster.Group) string {
 				remarks = append(remarks, fmt.Sprintf("%s: unlike node type %s: %s: %s there, %s here", g.Name, near.NodeType, d.Requirement, ui.Dash(d.Need), ui.Dash(d.Have)))
 			}
 		}
-		for _, c := range g.Conflicts {
-			remarks = append(remarks, fmt.Sprintf("%s: conflict on node %s: %s: %s by label, %s by ResourceSlice", g.Name, c.Node, c.Fact, c.Label, c.Slice))
-		}
+		remarks = append(remarks, conflictLines(g)...)
 	}
 	text := ui.Table(rows)
 	for _, remark := range remarks {
 		text += ui.Plain(remark) + "\n"
 	}
 	return text
+}
+
+// conflictLines names each conflict once, with a node and the number of others.
+func conflictLines(g cluster.Group) []string {
+	var lines []string
+	counts := map[cluster.Conflict]int{}
+	for _, c := range g.Conflicts {
+		c.Node = ""
+		counts[c]++
+	}
+	for _, c := range g.Conflicts {
+		on := "node " + c.Node
+		c.Node = ""
+		count := counts[c]
+		if count == 0 { // its line is there
+			continue
+		}
+		counts[c] = 0
+		if count > 1 {
+			on += fmt.Sprintf(" and %d more", count-1)
+		}
+		lines = append(lines, fmt.Sprintf("%s: conflict on %s: %s: %s by label, %s by ResourceSlice", g.Name, on, c.Fact, c.Label, c.Slice))
+	}
+	return lines
 }
