@@ -39,7 +39,11 @@ func Target(t artifact.Target, form string, withDevices bool) (ExportedTarget, e
 			return out, err
 		}
 		out.Unexpressed = a.Unexpressed
-		out.YAML = remarks(t, out.Unexpressed) + affinityYAML(a.Terms)
+		out.YAML = remarks(t, out.Unexpressed)
+		if withDevices && t.Accelerator != nil && t.Accelerator.Vendor == "nvidia" {
+			out.YAML += pluginRemarks(*t.Accelerator)
+		}
+		out.YAML += affinityYAML(a.Terms)
 	case ForResourceClaimTemplate:
 		c, err := cluster.ClaimOf(t)
 		if err != nil {
@@ -63,6 +67,15 @@ func remarks(t artifact.Target, unexpressed []artifact.Mismatch) string {
 	text := "# Target " + registry.PlainText(t.Name) + ", by mlpromote export target.\n"
 	for _, u := range unexpressed {
 		text += "# Not expressed: " + u.Requirement + " " + registry.PlainText(u.Need) + "\n"
+	}
+	return text
+}
+
+// pluginRemarks are comments on how a container asks a device plugin for the devices that an affinity only finds.
+func pluginRemarks(a artifact.TargetAccelerator) string {
+	text := fmt.Sprintf("# In the container: resources: {limits: {nvidia.com/gpu: %d}}\n", max(a.Count, 1))
+	if a.MIG != "" {
+		text += fmt.Sprintf("# Under the MIG strategy mixed: {nvidia.com/mig-%s: %d}\n", registry.PlainText(a.MIG), max(a.Count, 1))
 	}
 	return text
 }

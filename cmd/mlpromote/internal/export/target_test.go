@@ -57,6 +57,9 @@ func TestTargetAsNodeAffinity(t *testing.T) {
 	if !strings.Contains(out.YAML, "# Not expressed: runtimes.tensorrt 10.9.0.34\n") || len(out.Unexpressed) != 1 {
 		t.Errorf("unexpressed %v, in\n%s", out.Unexpressed, out.YAML)
 	}
+	if !strings.Contains(out.YAML, "\n# In the container: resources: {limits: {nvidia.com/gpu: 2}}\n") {
+		t.Errorf("no remark on the device plugin:\n%s", out.YAML)
+	}
 	if out, err = Target(h100Target(), ForNodeAffinity, false); err != nil || strings.Contains(out.YAML, "nvidia") {
 		t.Errorf("without an accelerator: %v\n%s", err, out.YAML)
 	}
