@@ -223,6 +223,7 @@ func arrows() []rule {
 		{"registry/internal/rounds", nil}, // a pure leaf
 		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
 		{"registry/node", []string{"registry", "registry/toolchains"}},
+		{"registry/node/cluster", []string{"registry", "registry/node"}},
 		{"registry/operations", []string{"registry/api", "registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/oci/layout", []string{"registry"}},

@@ -40,6 +40,22 @@ func features() []feature {
 	}
 }
 
+// level is an x86-64 level with the features of our list that it requires beyond the level below. Source: the x86-64
+// psABI, section 3.1.1.
+type level struct {
+	name     string
+	features []string
+}
+
+// levels is the levels above v1, in ascending order.
+func levels() []level {
+	return []level{
+		{"v2", []string{"sse4_1", "sse4_2"}},
+		{"v3", []string{"avx", "avx2", "f16c", "fma"}},
+		{"v4", []string{"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}},
+	}
+}
+
 // FeatureNames returns the processor features that Describe can report, sorted.
 func FeatureNames() []string {
 	var names []string

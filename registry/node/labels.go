@@ -25,6 +25,8 @@ const (
 	labelMIG    = "nvidia.com/mig-"
 	labelDriver = "nvidia.com/cuda.driver-version."
 	labelOld    = "nvidia.com/cuda.driver." // major, minor and rev, before there was labelDriver
+
+	sharedSuffix = "-SHARED" // of the label of the product, if several pods get the same device
 )
 
 // maxLabels is more labels than any node has.
@@ -84,8 +86,8 @@ func FromLabels(labels map[string]string) (artifact.Node, error) {
 }
 
 // labelledCPU reads the processor. Node feature discovery uses the feature names of the library
-// from which our list is made; on arm64 it uses those of the kernel. Its label for the level is
-// more reliable than its features, because it omits some features that a level requires.
+// from which our list is made; on arm64 it uses those of the kernel. By default it has no label for
+// some features that a level requires, so the label of the level stands for these too.
 func labelledCPU(labels map[string]string) artifact.NodeCPU {
 	c := artifact.NodeCPU{Arch: labels[labelArch], Vendor: map[string]string{"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}[labels[labelVendor]]}
 	has := func(flag string) bool { return labels[labelCPUID+flag] == "true" }
@@ -94,17 +96,26 @@ func labelledCPU(labels map[string]string) artifact.NodeCPU {
 			c.Features = append(c.Features, f.name)
 		}
 	}
-	slices.Sort(c.Features)
 	if c.Arch == "amd64" {
 		c.Level = "v1" // all of them are
-		for _, level := range []string{"v2", "v3", "v4"} {
-			if has("X86_64_" + strings.ToUpper(level)) {
-				c.Level = level
+		for _, level := range levels() {
+			if has(levelFlag(level.name)) {
+				c.Level = level.name
+			}
+		}
+		for _, level := range levels() {
+			if level.name <= c.Level {
+				c.Features = append(c.Features, level.features...)
 			}
 		}
 	}
+	slices.Sort(c.Features)
+	c.Features = slices.Compact(c.Features)
 	return c
 }
+
+// levelFlag is how Node feature discovery calls an x86-64 level.
+func levelFlag(level string) string { return "X86_64_" + strings.ToUpper(level) }
 
 // labelledDevices lists whole devices, or the MIG instances of partitioned ones.
 func labelledDevices(labels map[string]string) ([]artifact.NodeAccelerator, []string, error) {
@@ -124,7 +135,8 @@ func labelledDevices(labels map[string]string) ([]artifact.NodeAccelerator, []st
 	if labels["nvidia.com/mig.strategy"] == "mixed" {
 		return mixedInstances(labels, device, product)
 	}
-	product, shared := strings.CutSuffix(product, "-SHARED")
+	product, shared := strings.CutSuffix(product, sharedSuffix)
+	shared = shared || isShared(labels, labelGPU)
 	device.Product, device.MIG, _ = strings.Cut(product, "-MIG-")
 	devices, err := repeated(labels, labelGPU, device, shared)
 	if shared && err == nil {
@@ -144,11 +156,11 @@ func mixedInstances(labels map[string]string, device artifact.NodeAccelerator,
 		}
 	}
 	slices.Sort(profiles)
-	device.Product, _ = strings.CutSuffix(product, "-SHARED")
+	device.Product, _ = strings.CutSuffix(product, sharedSuffix)
 	for _, profile := range profiles {
 		instance := device
 		instance.MIG = profile
-		instances, err := repeated(labels, labelMIG+profile+".", instance, strings.HasSuffix(labels[labelMIG+profile+".product"], "-SHARED"))
+		instances, err := repeated(labels, labelMIG+profile+".", instance, isShared(labels, labelMIG+profile+"."))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -157,6 +169,12 @@ func mixedInstances(labels map[string]string, device artifact.NodeAccelerator,
 		}
 	}
 	return all, []string{"nvidia: devices are in the mixed MIG strategy, so only MIG instances are listed"}, nil
+}
+
+// isShared reports whether several pods get the same device, under one name or another.
+func isShared(labels map[string]string, prefix string) bool {
+	replicas, err := strconv.Atoi(labels[prefix+"replicas"])
+	return err == nil && replicas > 1 || strings.HasSuffix(labels[prefix+"product"], sharedSuffix)
 }
 
 // repeated returns a list of equal devices, with memory and count from the labels with prefix.

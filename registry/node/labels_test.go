@@ -51,7 +51,8 @@ func TestFromLabels(t *testing.T) {
 		"features": {
 			labelled(cpuid+"AVX512VNNI", "true", cpuid+"AVX2", "true", cpuid+"FMA3", "true", cpuid+"AVXVNNI",
 				"false", cpuid+"X86_64_V2", "true", cpuid+"X86_64_V3", "true", "feature.node.kubernetes.io/cpu-model.vendor_id", "Intel"),
-			artifact.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "GenuineIntel", Features: []string{"avx2", "avx512_vnni", "fma"}}, nil,
+			artifact.NodeCPU{Arch: "amd64", Level: "v3", Vendor: "GenuineIntel",
+				Features: []string{"avx", "avx2", "avx512_vnni", "f16c", "fma", "sse4_1", "sse4_2"}}, nil,
 		},
 		"gpu":      {gpu(), artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{l4}},
 		"two gpus": {gpu("nvidia.com/gpu.count", "2"), artifact.NodeCPU{Arch: "amd64", Level: "v1"}, []artifact.NodeAccelerator{l4, l4}},

@@ -116,6 +116,21 @@ func TestPages(t *testing.T) {
 			runBlocks(t, program, "docs/how-to/"+page+".md", "", c.Dir, own...)
 		})
 	}
+	t.Run("cluster-nodes", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		own := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+filepath.Join(root, "data"))
+		c := programtest.NewJob(t, program, filepath.Join(root, "digits"), own...)
+		c.Release()
+		nodes, err := os.ReadFile(filepath.Join("testdata", "nodes.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(c.Dir, "nodes.json"), nodes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "docs/how-to/cluster-nodes.md", "", c.Dir, own...)
+	})
 	t.Run("readme", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/node/cluster"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -25,13 +26,14 @@ func Commands(a *program.App) []*cobra.Command {
 // Documents returns the types that each command prints with --output json.
 func Documents() map[string][]reflect.Type {
 	all := map[string][]reflect.Type{
-		"node describe":    {reflect.TypeFor[artifact.Node]()},
-		"node list":        {reflect.TypeFor[[]storage.NodeReport]()},
-		"node report":      {reflect.TypeFor[storage.NodeReport]()},
-		"node-type delete": {reflect.TypeFor[deletedName]()},
-		"node-type get":    {reflect.TypeFor[artifact.Node]()},
-		"node-type list":   {reflect.TypeFor[[]registry.Named[artifact.Node]]()},
-		"node-type put":    {reflect.TypeFor[registry.Named[artifact.Node]]()},
+		"node describe":     {reflect.TypeFor[artifact.Node]()},
+		"node list":         {reflect.TypeFor[[]storage.NodeReport]()},
+		"node report":       {reflect.TypeFor[storage.NodeReport]()},
+		"node-type delete":  {reflect.TypeFor[deletedName]()},
+		"node-type get":     {reflect.TypeFor[artifact.Node]()},
+		"node-type list":    {reflect.TypeFor[[]registry.Named[artifact.Node]]()},
+		"node-type put":     {reflect.TypeFor[registry.Named[artifact.Node]]()},
+		"node-type suggest": {reflect.TypeFor[cluster.Report]()},
 	}
 	maps.Copy(all, nodeverbs.Documents())
 	return all
