@@ -26,9 +26,9 @@ type Options struct {
 	Systematic bool
 	// Quarters asks for Result.Quarters, with Channels of each channel.
 	Quarters bool
-	// Bounded says that values have bounds, such as probabilities: then none is so far from the rest that it hides their errors.
+	// Bounded is for values with bounds, such as probabilities: none is so far from the rest that it hides their errors.
 	Bounded bool
-	// Ranks says that the largest value of a row is its answer.
+	// Ranks takes the largest value of a row for its answer.
 	Ranks bool
 	// Keep keeps the values of cases that have few, for [Comparison.Groups].
 	Keep bool

@@ -44,7 +44,7 @@ type Groups struct {
 type LostGroup struct {
 	By, Value string
 	Cases     int
-	// Index is the number of the value in each case that is always the same; -1 for the class, and where a case has one value.
+	// Index is the number of the constant value in each case; -1 for the class, and if a case has one value.
 	Index int
 }
 

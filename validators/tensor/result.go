@@ -85,7 +85,7 @@ type Result struct {
 	// both are those of the worst channel. Without an error they are +Inf and 0; where Spread is
 	// 0, or an element has no finite error, -Inf and +Inf.
 	SpreadSNR, MaxError float64
-	// MaxErrorCase is the first case that has MaxError; -1 if it is 0, and with Options.Channels, where it is not known.
+	// MaxErrorCase is the first case that has MaxError; -1 if it is 0, and with several channels.
 	MaxErrorCase int
 	// Others are the channels that are left if those are left out that are furthest from the rest, by the rule for cases.
 	// SpreadSNR and MaxError are the worse of theirs and of those of all. Nil if none is left out; so it is with
