@@ -1,0 +1,121 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+)
+
+// mountedPod is a pod that runs a command on an engine that is mounted as the page on deployments shows.
+const mountedPod = `apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s}
+spec:
+  restartPolicy: Never
+  automountServiceAccountToken: false
+  imagePullSecrets: [{name: %[2]s}]
+  containers:
+    - name: server
+      image: %[3]s
+      imagePullPolicy: Never
+      command: %[4]s
+      volumeMounts:
+        - {name: model, mountPath: /engine, subPath: models, readOnly: true}
+        - {name: cases, mountPath: /cases, readOnly: true}
+  volumes:
+    - name: model
+      image:
+        reference: %[5]q  # {"$mlpromote": "vision/digits", "engine": "linux-amd64-v1/fp32", "write": "image"}
+    - name: cases
+      configMap: {name: cases, optional: true}
+`
+
+// mounted is a service with a promoted release, and what pods need that compute a recorded case of it.
+type mounted struct {
+	*service
+	job    *programtest.Job
+	secret string
+}
+
+// mounted promotes the digits example.
+func (c *cluster) mounted() *mounted {
+	c.Helper()
+	s := c.serve()
+	m := &mounted{service: s, job: s.job(c.T)}
+	m.job.Release()
+	golden := filepath.Join(m.job.Dir, "golden.safetensors")
+	if err := os.WriteFile(golden, s.golden(c.T, m.job), 0o600); err != nil {
+		c.Fatal(err)
+	}
+	c.kubectl("create", "configmap", "cases", "--from-file=cases.safetensors="+filepath.Join(m.job.Dir, "cases", "cases-00000.safetensors"),
+		"--from-file=golden.safetensors="+golden, "--from-file=testdata/golden.py")
+	m.secret = s.pullSecret(m.job.Must("token", "create", "node", "--allow", "read", "--env", "prod", "--model", programtest.Model))
+	return m
+}
+
+// pod is a pod that computes the case. Its engine is rendered into it.
+func (m *mounted) pod(name, secret string) string {
+	c := m.cluster
+	c.Helper()
+	// The command is JSON, which YAML takes.
+	const compute = `["python3", "/cases/golden.py", "/engine/model.onnx", "/cases/cases.safetensors", "/cases/golden.safetensors", "7"]`
+	file := filepath.Join(m.job.Dir, name+".yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, mountedPod, name, secret, c.python(), compute, ""), 0o600); err != nil {
+		c.Fatal(err)
+	}
+	m.job.Must("render", "--env", "prod", file)
+	rendered, err := os.ReadFile(file)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return string(rendered)
+}
+
+// answers wants a pod to end well, with the answer of the recorded case.
+func (c *cluster) answers(pod string) {
+	c.Helper()
+	phase, log := c.finished(pod)
+	if phase != "Succeeded" || !regexp.MustCompile(`^case 7: (\d), golden (\d), error \d`).MatchString(log) {
+		c.Errorf("pod %s ended as %s:\n%s", pod, phase, log)
+	}
+	c.Log(log)
+}
+
+// A pod that mounts the image form of a promoted engine computes a recorded case from it. Without a token it gets nothing.
+func TestMounted(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	m := c.mounted()
+	c.apply(m.pod("golden", m.secret))
+	c.answers("golden")
+	c.apply(m.pod("stranger", "none"))
+	if message := c.waiting("stranger", "ErrImagePull"); !strings.Contains(message, "401") {
+		t.Errorf("a pod without a token: %s", message)
+	}
+}
+
+// The API server and the service are killed, and a pod that was rendered before is applied while the service is away. It starts
+// when the service is back. This test takes away what others need, so it runs before them, alone.
+func TestKilled(t *testing.T) {
+	c := start(t)
+	m := c.mounted()
+	pod := m.pod("golden", m.secret)
+	c.servers["kube-apiserver"].kill()
+	m.Kill()
+	if err := c.servers["kube-apiserver"].start(); err != nil {
+		t.Fatal(err)
+	}
+	c.apply(pod)
+	if message := c.waiting("golden", "ErrImagePull"); !strings.Contains(message, "connection refused") {
+		t.Errorf("a pod without a service: %s", message)
+	}
+	m.startNamed()
+	c.answers("golden")
+}
