@@ -38,12 +38,14 @@ dist: setup ## Build release archives with checksums and manual pages, in dist
 
 # The image needs no container engine to be made. It has CA certificates of this machine.
 CERTIFICATES := /etc/ssl/certs/ca-certificates.crt
+IMAGE        := dist/image
+IMAGE_ARCHS  := amd64 arm64
 image: setup ## Put the container image together, in dist/image and as files for `docker load`
 	@test -f $(CERTIFICATES) || { echo 'image: no $(CERTIFICATES): install ca-certificates' >&2; exit 1; }
-	for arch in amd64 arm64; do \
+	for arch in $(IMAGE_ARCHS); do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -tags $(PROVIDERS) -o dist/mlpromote-linux-$$arch ./cmd/mlpromote || exit 1; done
-	go run ./tools/image -version '$(subst +,-,$(VERSION))' -ca $(CERTIFICATES) -layout dist/image amd64=dist/mlpromote-linux-amd64 arm64=dist/mlpromote-linux-arm64
-	@ls -l dist/image-*.tar
+	go run ./tools/image -version '$(subst +,-,$(VERSION))' -ca $(CERTIFICATES) -layout $(IMAGE) $(foreach arch,$(IMAGE_ARCHS),$(arch)=dist/mlpromote-linux-$(arch))
+	@ls -l $(IMAGE)-*.tar
 
 demo: build ## Build, verify, promote and pull the digits example
 	sh examples/demo.sh
@@ -191,8 +193,9 @@ $(KSERVE): tools/kserve/requirements.lock
 
 # The tests have no network but a loopback of their own, so all that they install is installed before.
 # RUN='^TestMounted$$' takes some tests; COMMAND='sh check.sh' runs a command of yours in the cluster in their place.
-interop-kubernetes: setup image build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KSERVE) ## Run the tests in a cluster that they start: Kubernetes and containerd, as root on Linux; 15 minutes of a processor once
+interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KSERVE) ## Run the tests in a cluster that they start: Kubernetes and containerd, as root on Linux; 15 minutes of a processor once
 	@sh tools/setup.sh kubernetes
+	@$(MAKE) --no-print-directory image IMAGE='$(KUBERNETES)/image' IMAGE_ARCHS="$$(go env GOARCH)"
 	bin/mlpromote toolchain install onnxruntime
 	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' \
 		$(COUNT) -count=1 -timeout=30m $(if $(COMMAND),-run '^TestCommand$$' -v,$(if $(RUN),-run '$(RUN)')) ./cmd/mlpromote/kubernetes

@@ -111,9 +111,9 @@ func (c *cluster) python() string {
 func (c *cluster) ours() string {
 	c.Helper()
 	var err error
-	oursOnce.Do(func() { err = c.importFile(programtest.Root("dist", "image-"+runtime.GOARCH+".tar")) })
+	oursOnce.Do(func() { err = c.importFile(c.program("image-" + runtime.GOARCH + ".tar")) })
 	if err != nil {
-		c.Fatalf("%v; make image writes the file", err)
+		c.Fatalf("%v; make interop-kubernetes writes the file", err)
 	}
 	return ourImage
 }
