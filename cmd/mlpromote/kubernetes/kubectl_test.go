@@ -94,11 +94,12 @@ func (c *cluster) refused(objects, reason string) {
 	}
 }
 
-// finished waits for the end of a pod, and returns its phase and the log of its first container.
-func (c *cluster) finished(pod string) (phase, log string) {
+// finished waits for the end of the first container of a pod, and returns its exit code and its log.
+func (c *cluster) finished(pod string) (code, log string) {
 	c.Helper()
-	c.kubectl("wait", "pod/"+pod, "--for=jsonpath={.status.containerStatuses[0].state.terminated}", "--timeout="+patience.String())
-	return c.kubectl("get", "pod/"+pod, "--output=jsonpath={.status.phase}"), c.kubectl("logs", "pod/"+pod)
+	const terminated = "{.status.containerStatuses[0].state.terminated"
+	c.kubectl("wait", "pod/"+pod, "--for=jsonpath="+terminated+"}", "--timeout="+patience.String())
+	return c.kubectl("get", "pod/"+pod, "--output=jsonpath="+terminated+".exitCode}"), c.kubectl("logs", "pod/"+pod)
 }
 
 // waiting waits until a container of a pod cannot start for a reason, and returns the message.
