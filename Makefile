@@ -197,8 +197,8 @@ interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/container
 	@sh tools/setup.sh kubernetes
 	@$(MAKE) --no-print-directory image IMAGE='$(KUBERNETES)/image' IMAGE_ARCHS="$$(go env GOARCH)"
 	bin/mlpromote toolchain install onnxruntime
-	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' \
-		$(COUNT) -count=1 -timeout=30m $(if $(COMMAND),-run '^TestCommand$$' -v,$(if $(RUN),-run '$(RUN)')) ./cmd/mlpromote/kubernetes
+	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' MLPROMOTE_KUBERNETES_DIR='$(CURDIR)' \
+		$(if $(COMMAND),go test -v,$(COUNT)) -count=1 -timeout=30m $(if $(COMMAND),-run '^TestCommand$$',$(if $(RUN),-run '$(RUN)')) ./cmd/mlpromote/kubernetes
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh

@@ -6,18 +6,28 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
-// TestCommand runs a command of the user's in the cluster, with kubectl for the namespace of the test and mlpromote for a service.
+var commandOfPage = regexp.MustCompile(`(?m)^kubectl create secret docker-registry .*$`)
+
+// TestCommand runs a command of the user's in the cluster, with kubectl for the namespace of the test and mlpromote for a service. Without
+// one, it is the command of the page about such tests.
 func TestCommand(t *testing.T) {
 	t.Parallel()
+	c := start(t)
 	command := os.Getenv("MLPROMOTE_KUBERNETES_COMMAND")
 	if command == "" {
-		t.Skip("no command to run: make interop-kubernetes COMMAND='sh check.sh'")
+		page, err := os.ReadFile(programtest.Root("docs", "how-to", "cluster-tests.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command = "set -eu\n" + commandOfPage.FindString(string(page)) + "\nkubectl get secret pull\nmlpromote list\nctr --namespace=k8s.io images list --quiet"
 	}
-	c := start(t)
-	c.kubectl("config", "set-context", "--current", "--namespace="+c.namespace)
 	s := c.serve()
 	bin := t.TempDir()
 	wrapper := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", c.program("components"))
@@ -29,8 +39,12 @@ func TestCommand(t *testing.T) {
 	}
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir = os.Getenv("MLPROMOTE_KUBERNETES_DIR")
-	cmd.Env = append(append(os.Environ(), s.env(s.token)...), "KUBECONFIG="+c.path("kubeconfig"), "PATH="+bin+":"+c.programs+":"+os.Getenv("PATH"))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	config := strings.Replace(c.kubeconfig(c.world.token), "{cluster: tests,", "{namespace: "+c.namespace+", cluster: tests,", 1)
+	if err := os.WriteFile(bin+"/kubeconfig", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(append(os.Environ(), s.env(s.token)...), "KUBECONFIG="+bin+"/kubeconfig", "PATH="+bin+":"+c.programs+":"+os.Getenv("PATH"))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v", command, err)
 	}
