@@ -48,12 +48,17 @@ func (w *world) importBase() error {
 	for _, name := range []string{"cat", "find", "ls", "sh", "sha256sum", "sleep", "true", "wget"} {
 		err = errors.Join(err, files.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + name, Linkname: "busybox", Mode: 0o777}))
 	}
-	return errors.Join(err, written, files.Close(), w.importLayer(pauseImage, layer.Bytes(), "sleep", "1000000"), w.importLayer(boxImage, layer.Bytes(), "sh"))
+	layers := [][]byte{layer.Bytes()}
+	return errors.Join(err, written, files.Close(), w.importLayers(pauseImage, layers, "sleep", "1000000"), w.importLayers(boxImage, layers, "sh"))
 }
 
-// importLayer makes an image of one layer and gives it to containerd.
-func (w *world) importLayer(ref string, layer []byte, entrypoint ...string) error {
-	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.OCIUncompressedLayer))
+// importLayers makes an image of layers and gives it to containerd.
+func (w *world) importLayers(ref string, layers [][]byte, entrypoint ...string) error {
+	var added []v1.Layer
+	for _, layer := range layers {
+		added = append(added, static.NewLayer(layer, types.OCIUncompressedLayer))
+	}
+	image, err := mutate.AppendLayers(empty.Image, added...)
 	if err != nil {
 		return err
 	}
@@ -90,17 +95,22 @@ func (w *world) importFile(path string) error {
 
 var pythonOnce, oursOnce sync.Once
 
-// python imports an image with the install of ONNX Runtime that mlpromote has, and returns its name.
-func (c *cluster) python() string {
+// pythonLayer is the install of ONNX Runtime that mlpromote has, as the layer of an image.
+func (c *cluster) pythonLayer() []byte {
 	c.Helper()
 	record, err := toolchaintest.Installer(c.T, "onnxruntime").Find("onnxruntime")
-	if err != nil {
+	var layer bytes.Buffer
+	if err := errors.Join(err, programtest.WritePython(&layer, record.Interpreter(), "onnxruntime*", "numpy*")); err != nil {
 		c.Fatal(err)
 	}
-	pythonOnce.Do(func() {
-		var layer bytes.Buffer
-		err = errors.Join(programtest.WritePython(&layer, record.Interpreter(), "onnxruntime*", "numpy*"), c.importLayer(pythonImage, layer.Bytes(), "python3"))
-	})
+	return layer.Bytes()
+}
+
+// python imports an image with ONNX Runtime, and returns its name.
+func (c *cluster) python() string {
+	c.Helper()
+	var err error
+	pythonOnce.Do(func() { err = c.importLayers(pythonImage, [][]byte{c.pythonLayer()}, "python3") })
 	if err != nil {
 		c.Fatal(err)
 	}

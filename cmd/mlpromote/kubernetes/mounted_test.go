@@ -41,6 +41,7 @@ spec:
 type mounted struct {
 	*service
 	job    *programtest.Job
+	golden string // file of the recorded outputs
 	secret string
 }
 
@@ -50,12 +51,12 @@ func (c *cluster) mounted() *mounted {
 	s := c.serve()
 	m := &mounted{service: s, job: s.job(c.T)}
 	m.job.Release()
-	golden := filepath.Join(m.job.Dir, "golden.safetensors")
-	if err := os.WriteFile(golden, s.golden(c.T, m.job), 0o600); err != nil {
+	m.golden = filepath.Join(m.job.Dir, "golden.safetensors")
+	if err := os.WriteFile(m.golden, s.recorded(c.T, m.job), 0o600); err != nil {
 		c.Fatal(err)
 	}
 	c.kubectl("create", "configmap", "cases", "--from-file=cases.safetensors="+filepath.Join(m.job.Dir, "cases", "cases-00000.safetensors"),
-		"--from-file=golden.safetensors="+golden, "--from-file=testdata/golden.py")
+		"--from-file=golden.safetensors="+m.golden, "--from-file=testdata/golden.py")
 	m.secret = s.pullSecret(m.job.Must("token", "create", "node", "--allow", "read", "--env", "prod", "--model", programtest.Model))
 	return m
 }
@@ -65,7 +66,7 @@ func (m *mounted) pod(name, secret string) string {
 	c := m.cluster
 	c.Helper()
 	// The command is JSON, which YAML takes.
-	const compute = `["python3", "/cases/golden.py", "/engine/model.onnx", "/cases/cases.safetensors", "/cases/golden.safetensors", "7"]`
+	const compute = `["python3", "/cases/golden.py", "/engine/model.onnx", "/cases/cases.safetensors", "/cases/golden.safetensors", "7", "1e-4"]`
 	file := filepath.Join(m.job.Dir, name+".yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, mountedPod, name, secret, c.python(), compute, ""), 0o600); err != nil {
 		c.Fatal(err)
@@ -82,7 +83,7 @@ func (m *mounted) pod(name, secret string) string {
 func (c *cluster) answers(pod string) {
 	c.Helper()
 	code, log := c.finished(pod)
-	if code != "0" || !regexp.MustCompile(`^case 7: (\d), golden (\d), error \d`).MatchString(log) {
+	if code != "0" || !regexp.MustCompile(`(?m)^case 7: 8, golden 8, error \d`).MatchString(log) {
 		c.Errorf("pod %s ended with %s:\n%s", pod, code, log)
 	}
 	c.Log(log)

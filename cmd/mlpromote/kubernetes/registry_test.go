@@ -98,8 +98,8 @@ func (s *service) blob(t *testing.T, d digest.Digest) []byte {
 	return data
 }
 
-// golden is the first shard of the outputs that the release was verified against.
-func (s *service) golden(t *testing.T, j *programtest.Job) []byte {
+// recorded is the first shard of the outputs that the release was verified against.
+func (s *service) recorded(t *testing.T, j *programtest.Job) []byte {
 	t.Helper()
 	var inspected struct {
 		Release struct{ Sources digest.Digest }
