@@ -89,13 +89,27 @@ func (c *cluster) answers(pod string) {
 	c.Log(log)
 }
 
-// A pod that mounts the image form of a promoted engine computes a recorded case from it. Without a token it gets nothing.
+var referenceOfPod = regexp.MustCompile(`reference: \S+`)
+
+// empty is a pod that mounts the engine itself, and wants what containerd makes of it: a folder without a file.
+func (m *mounted) empty(name string) string {
+	pod := referenceOfPod.ReplaceAllString(m.pod(name, m.secret), "reference: "+m.job.Must("resolve", programtest.Model, "--env", "prod"))
+	pod = regexp.MustCompile(`command: .*`).ReplaceAllString(pod, `command: [python3, -c, 'import os, sys; sys.exit(os.listdir("/engine"))']`)
+	return strings.Replace(pod, "subPath: models, ", "", 1)
+}
+
+// A pod that mounts the image form of a promoted engine computes a recorded case from it. Without a token it gets nothing. Of the engine itself,
+// it gets an empty folder, as the page on deployments warns.
 func TestMounted(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	m := c.mounted()
 	c.apply(m.pod("golden", m.secret))
 	c.answers("golden")
+	c.apply(m.empty("empty"))
+	if code, log := c.finished("empty"); code != "1" || log != "[]" {
+		t.Errorf("containerd mounts %s of the engine itself (exit code %s): are docs/how-to/deploy.md and image-form.md still right?", log, code)
+	}
 	c.apply(m.pod("stranger", "none"))
 	if message := c.waiting("stranger", "ErrImagePull"); !strings.Contains(message, "401") {
 		t.Errorf("a pod without a token: %s", message)
