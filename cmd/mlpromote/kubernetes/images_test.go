@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -36,7 +37,10 @@ const (
 func (w *world) importBase() error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
-		return fmt.Errorf("Debian's busybox-static: %w", err)
+		return fmt.Errorf("no busybox-static: %w", err)
+	}
+	if program, err := elf.NewFile(bytes.NewReader(busybox)); err != nil || program.Section(".interp") != nil {
+		return errors.Join(errors.New("/bin/busybox needs libraries, which a pod does not have: install busybox-static"), err)
 	}
 	var layer bytes.Buffer
 	files := tar.NewWriter(&layer)

@@ -86,14 +86,6 @@ func (c *cluster) apply(objects string) {
 	}
 }
 
-// refused applies objects, which the cluster must refuse for a reason.
-func (c *cluster) refused(objects, reason string) {
-	c.Helper()
-	if out, err := c.try(objects, "apply", "--filename=-"); err == nil || !strings.Contains(out, reason) {
-		c.Errorf("kubectl apply: %v, want a refusal that says %q\n%s\n%s", err, reason, out, objects)
-	}
-}
-
 // finished waits for the end of the first container of a pod, and returns its exit code and its log.
 func (c *cluster) finished(pod string) (code, log string) {
 	c.Helper()
