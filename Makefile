@@ -10,7 +10,7 @@ COUNT      := go run ./tools/testcount
 TOOLCHAINS_OF = $(shell go run ./tools/toolchainstable -list $(1))
 OTHERS        = $(call TOOLCHAINS_OF,others)
 
-.PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop interop-kubernetes lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -38,12 +38,14 @@ dist: setup ## Build release archives with checksums and manual pages, in dist
 
 # The image needs no container engine to be made. It has CA certificates of this machine.
 CERTIFICATES := /etc/ssl/certs/ca-certificates.crt
+IMAGE        := dist/image
+IMAGE_ARCHS  := amd64 arm64
 image: setup ## Put the container image together, in dist/image and as files for `docker load`
 	@test -f $(CERTIFICATES) || { echo 'image: no $(CERTIFICATES): install ca-certificates' >&2; exit 1; }
-	for arch in amd64 arm64; do \
+	for arch in $(IMAGE_ARCHS); do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -tags $(PROVIDERS) -o dist/mlpromote-linux-$$arch ./cmd/mlpromote || exit 1; done
-	go run ./tools/image -version '$(subst +,-,$(VERSION))' -ca $(CERTIFICATES) -layout dist/image amd64=dist/mlpromote-linux-amd64 arm64=dist/mlpromote-linux-arm64
-	@ls -l dist/image-*.tar
+	go run ./tools/image -version '$(subst +,-,$(VERSION))' -ca $(CERTIFICATES) -layout $(IMAGE) $(foreach arch,$(IMAGE_ARCHS),$(arch)=dist/mlpromote-linux-$(arch))
+	@ls -l $(IMAGE)-*.tar
 
 demo: build ## Build, verify, promote and pull the digits example
 	sh examples/demo.sh
@@ -162,6 +164,41 @@ $(VAULTSERVER): $(wildcard tools/vaultserver/*.go) tools/vaultserver/go.mod tool
 interop: setup $(INTEROP) tools/cosign/bin/cosign $(VAULTSERVER) ## Let programs by others read what is exported (Model Signing, CycloneDX, cosign), and sign with keys of Vault
 	@MLPROMOTE_VAULTSERVER='$(VAULTSERVER)' $(COUNT) -timeout=5m -tags=kms_vault -run 'TestVault$$' ./signer/kms
 	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing|bom)$$' ./cmd/mlpromote/endtoend
+
+# A cluster for tests: Kubernetes and etcd in one program, containerd with what it starts, and runc, which has seccomp by cgo.
+KUBERNETES         := $(CURDIR)/tools/kubernetes/bin
+KUBERNETES_VERSION  = $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' tools/kubernetes/components/go.mod)
+kubernetes-sources  = $(wildcard tools/kubernetes/$(1)/*.go) tools/kubernetes/$(1)/go.mod tools/kubernetes/$(1)/go.sum
+$(KUBERNETES)/components: $(call kubernetes-sources,components)
+	@echo 'building Kubernetes, to run tests in a cluster; some 15 minutes of a processor, once' >&2
+	cd tools/kubernetes/components && CGO_ENABLED=0 go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
+		-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))" -o $@ .
+$(KUBERNETES)/containerd: $(call kubernetes-sources,node)
+	@echo 'building containerd, to run tests in a cluster; minutes, once' >&2
+	cd tools/kubernetes/node && CGO_ENABLED=0 go build -ldflags '-s -w' -o $(KUBERNETES)/ tool
+	touch $@
+$(KUBERNETES)/runc: $(call kubernetes-sources,runc)
+	@sh tools/setup.sh kubernetes
+	cd tools/kubernetes/runc && CGO_ENABLED=1 go build -tags seccomp -ldflags '-s -w' -o $@ tool
+$(KUBERNETES)/policy-controller: $(call kubernetes-sources,policycontroller)
+	@echo 'building policy-controller, to run tests in a cluster; minutes, once' >&2
+	cd tools/kubernetes/policycontroller && CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ tool
+
+# The part of KServe that downloads models for its servers.
+KSERVE := $(CURDIR)/tools/kserve/.venv/bin/python
+$(KSERVE): tools/kserve/requirements.lock
+	python3 -m venv tools/kserve/.venv
+	$(KSERVE) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/kserve/requirements.lock
+	touch $(KSERVE)
+
+# The tests have no network but a loopback of their own, so all that they install is installed before.
+# RUN='^TestMounted$$' takes some tests; COMMAND='sh check.sh' runs a command of yours in the cluster in their place.
+interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KSERVE) ## Run the tests in a cluster that they start: Kubernetes and containerd, as root on Linux; 15 minutes of a processor once
+	@sh tools/setup.sh kubernetes
+	@$(MAKE) --no-print-directory image IMAGE='$(KUBERNETES)/image' IMAGE_ARCHS="$$(go env GOARCH)"
+	bin/mlpromote toolchain install onnxruntime
+	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' MLPROMOTE_KUBERNETES_DIR='$(CURDIR)' \
+		$(if $(COMMAND),go test -v,$(COUNT)) -count=1 -timeout=30m $(if $(COMMAND),-run '^TestCommand$$',$(if $(RUN),-run '$(RUN)')) ./cmd/mlpromote/kubernetes
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh

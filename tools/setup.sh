@@ -3,7 +3,8 @@
 # system it installs what is missing; elsewhere it says what to install. With "test" as
 # its argument it also installs what single tests want and are skipped without, with
 # "bench" the servers that `make bench-registry` measures beside ours, with "torch" what
-# the architectures of `make test-large` are exported by.
+# the architectures of `make test-large` are exported by, with "kubernetes" what a cluster
+# for tests is made of besides Go programs.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -60,6 +61,16 @@ browser)
 torch)
 	/usr/bin/python3 -c 'import torch, torchvision, venv' 2>/dev/null || apt_install python3-torch python3-torchvision python3-venv ||
 		skipped 'python3-torch, or python3-torchvision,'
+	;;
+kubernetes)
+	packages=''
+	[ -x /bin/busybox ] || packages="$packages busybox-static" # the file system of pods
+	[ -f /usr/include/seccomp.h ] && command -v pkg-config >/dev/null 2>&1 || packages="$packages libseccomp-dev pkg-config"
+	command -v ip >/dev/null 2>&1 || packages="$packages iproute2"
+	command -v nft >/dev/null 2>&1 || packages="$packages nftables" # of kube-proxy
+	# shellcheck disable=SC2086 # the list is words
+	[ -z "$packages" ] || apt_install $packages || { echo "setup: this machine lacks:$packages (Debian's package names)" >&2; exit 1; }
+	[ "$(id -u)" = 0 ] || { echo 'setup: a cluster takes root: containers, mounts and a network of its own' >&2; exit 1; }
 	;;
 bench)
 	for name in docker-registry nginx; do

@@ -16,13 +16,13 @@ import (
 )
 
 // Certificate makes a CA and a certificate of it for this machine, both good for an hour: ca.pem,
-// tls.crt and tls.key in a folder. The name is the certificate's subject.
-func Certificate(dir, name string) error {
-	return CertificateFor(dir, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+// tls.crt and tls.key in a folder. The name is the certificate's subject; hosts are more names and addresses of the machine.
+func Certificate(dir, name string, hosts ...string) error {
+	return CertificateFor(dir, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), hosts...)
 }
 
 // CertificateFor is [Certificate] with the time for which both are valid.
-func CertificateFor(dir, name string, from, until time.Time) error {
+func CertificateFor(dir, name string, from, until time.Time, hosts ...string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -39,6 +39,13 @@ func CertificateFor(dir, name string, from, until time.Time) error {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if address := net.ParseIP(host); address != nil {
+			leaf.IPAddresses = append(leaf.IPAddresses, address)
+		} else {
+			leaf.DNSNames = append(leaf.DNSNames, host)
+		}
 	}
 	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
 	if err != nil {

@@ -3,18 +3,15 @@
 package endtoend
 
 import (
-	"archive/tar"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 )
@@ -91,7 +88,7 @@ func importImage(t *testing.T, bin string, record install.Record) string {
 	t.Helper()
 	program := filepath.Join(bin, "podman")
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(writeImage(w, record)) }()
+	go func() { w.CloseWithError(programtest.WritePython(w, record.Interpreter(), "openvino*", "numpy*")) }()
 	load := exec.CommandContext(t.Context(), program, "import", "--change", "ENV PATH=/opt/python/bin:/usr/bin:/bin", "-", imageReference)
 	load.Stdin = r
 	if out, err := load.CombinedOutput(); err != nil {
@@ -109,108 +106,4 @@ func importImage(t *testing.T, bin string, record install.Record) string {
 		t.Fatal(err)
 	}
 	return "sha256:" + strings.TrimSpace(string(id))
-}
-
-// What an image for OpenVINO on CPUs can do without.
-var notInImage = regexp.MustCompile(`/(site-packages|test|idlelib|tkinter|lib2to3|ensurepip|config-[^/]*|__pycache__)$|_(gpu|npu|tensorflow|tensorflow_lite|paddle|pytorch|jax)_?[a-z]*\.so`)
-
-// writeImage writes the file system of an image: an interpreter with its library, OpenVINO
-// and NumPy, and the shared libraries that they are linked to.
-func writeImage(w io.Writer, record install.Record) error {
-	interpreter, err := filepath.EvalSymlinks(record.Interpreter())
-	if err != nil {
-		return err
-	}
-	version := regexp.MustCompile(`^\d+\.\d+`).FindString(record.Python)
-	library := filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python"+version)
-	image := imageWriter{tar: tar.NewWriter(w), loaded: []string{interpreter}}
-	if err := image.file(interpreter, "opt/python/bin/python3"); err != nil {
-		return err
-	}
-	if err := image.tree(library, "opt/python/lib/python"+version); err != nil {
-		return err
-	}
-	site := filepath.Join(filepath.Dir(filepath.Dir(record.Interpreter())), "lib", "python"+version, "site-packages")
-	for _, pattern := range []string{"openvino*", "numpy*"} {
-		folders, err := filepath.Glob(filepath.Join(site, pattern))
-		if err != nil {
-			return err
-		}
-		for _, folder := range folders {
-			if err := image.tree(folder, "opt/python/lib/python"+version+"/site-packages/"+filepath.Base(folder)); err != nil {
-				return err
-			}
-		}
-	}
-	if err := image.linked(); err != nil {
-		return err
-	}
-	return image.tar.Close()
-}
-
-// imageWriter writes the layer of an image.
-type imageWriter struct {
-	tar    *tar.Writer
-	loaded []string // programs and shared libraries so far
-}
-
-func (i *imageWriter) tree(from, to string) error {
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case name != from && notInImage.MatchString(name):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case entry.IsDir():
-			return nil
-		}
-		relative, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		if strings.Contains(entry.Name(), ".so") {
-			i.loaded = append(i.loaded, name)
-		}
-		return i.file(name, path.Join(to, filepath.ToSlash(relative)))
-	})
-}
-
-// file writes a file, or what a link leads to.
-func (i *imageWriter) file(from, to string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if err := i.tar.WriteHeader(&tar.Header{Name: to, Mode: int64(info.Mode().Perm()), Size: info.Size(), Typeflag: tar.TypeReg}); err != nil {
-		return err
-	}
-	_, err = io.Copy(i.tar, f)
-	return err
-}
-
-// linked writes the libraries of the system that the loaded files need, where they lie.
-func (i *imageWriter) linked() error {
-	out, err := exec.Command("ldd", i.loaded...).CombinedOutput()
-	if len(out) == 0 {
-		return err
-	}
-	written := make(map[string]bool)
-	for _, found := range regexp.MustCompile(`(?m)(?:=> |^\s+)(/(?:usr/)?lib\S*|/\S*/libpython\S*) \(0x`).FindAllStringSubmatch(string(out), -1) {
-		if written[found[1]] {
-			continue
-		}
-		written[found[1]] = true
-		if err := i.file(found[1], strings.TrimPrefix(found[1], "/")); err != nil {
-			return err
-		}
-	}
-	return nil
 }
