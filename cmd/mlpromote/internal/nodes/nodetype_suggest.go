@@ -83,7 +83,7 @@ func readFleet(a *program.App, files []string) (*cluster.Fleet, error) {
 }
 
 func addFile(a *program.App, fleet *cluster.Fleet, file string) error {
-	var from io.Reader = a.Stdin
+	from := a.Stdin
 	name := "standard input"
 	if file != standardInput {
 		f, err := os.Open(file)
