@@ -81,11 +81,20 @@ func (d deployed) endsWithin(t *testing.T, c serving.Config, given time.Duration
 	}
 }
 
-// kubernetes finds the container of the manifest, whose shape a test beside it checks.
-func kubernetes(t *testing.T) (d deployed, grace time.Duration) {
+// chart finds the container of the workload that Helm makes of the chart with some values. Tests beside the chart check its shape.
+func chart(t *testing.T, values ...string) (d deployed, grace time.Duration) {
 	t.Helper()
-	d = deployed{file: "../../examples/kubernetes/mlpromote.yaml", env: make(map[string]string)}
-	text, err := os.ReadFile(d.file)
+	helm := os.Getenv("MLPROMOTE_HELM")
+	if helm == "" {
+		found, err := exec.LookPath("helm")
+		if err != nil {
+			t.Skip("no helm in PATH, and MLPROMOTE_HELM names none; make test builds it")
+		}
+		helm = found
+	}
+	values = append(values, "image=registry.example.com/mlpromote:1", "url=https://registry.example.com", "policy.environments=x")
+	d = deployed{file: "../../examples/kubernetes/chart", env: make(map[string]string)}
+	text, err := exec.CommandContext(t.Context(), helm, "template", "registry", d.file, "--set", strings.Join(values, ",")).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +118,11 @@ func kubernetes(t *testing.T) (d deployed, grace time.Duration) {
 			}
 		}
 		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-			t.Fatal("no Deployment")
+			t.Fatal("no workload")
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if document.Kind != "Deployment" {
+		if document.Kind != "Deployment" && document.Kind != "StatefulSet" {
 			continue
 		}
 		pod := document.Spec.Template.Spec
@@ -125,21 +134,35 @@ func kubernetes(t *testing.T) (d deployed, grace time.Duration) {
 	}
 }
 
-func TestKubernetes(t *testing.T) {
+func TestChart(t *testing.T) {
 	t.Parallel()
-	d, grace := kubernetes(t)
-	c, _ := d.config(t)
-	d.endsWithin(t, c, grace)
-	if c.ShutdownDelay < 5*time.Second {
-		t.Errorf("%v are too short for endpoints to be taken out", c.ShutdownDelay)
-	}
-	if remote.IsLoopback(c.Listen) || remote.IsLoopback(c.MetricsListen) || !c.Auth {
-		t.Errorf("listens on %s and %s, auth %v: want what the cluster reaches, with tokens", c.Listen, c.MetricsListen, c.Auth)
-	}
-	for _, name := range []string{"MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE"} {
-		if value, ok := d.env[name]; !ok || value != "" {
-			t.Errorf("%s is %q, want it from a secret", name, value)
-		}
+	for name, values := range map[string][]string{
+		"volume": {"tls=x"}, "volume behind a proxy": {"ingress.enabled=true"}, "stores": {"tls=x", "stores=x", "keys=x", "replicas=2"},
+		"settings": {"tls=x", "settings.gc_keep_for=1h", "settings.disk_reserve=10737418240", "settings.rate_limit=7", "settings.hosts=a.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, grace := chart(t, values...)
+			c, _ := d.config(t)
+			d.endsWithin(t, c, grace)
+			if c.ShutdownDelay < 5*time.Second {
+				t.Errorf("%v are too short for endpoints to be taken out", c.ShutdownDelay)
+			}
+			if remote.IsLoopback(c.Listen) || remote.IsLoopback(c.MetricsListen) || !c.Auth || c.LogFormat != "json" {
+				t.Errorf("listens on %s and %s, auth %v, logs %s: want addresses for the cluster, with tokens", c.Listen, c.MetricsListen, c.Auth, c.LogFormat)
+			}
+			if (c.TLSCert == "") != c.InsecureHTTP || c.URL != "https://registry.example.com" {
+				t.Errorf("certificate %q, insecure %v, url %s", c.TLSCert, c.InsecureHTTP, c.URL)
+			}
+			if name == "settings" && c.Rate != 7 {
+				t.Errorf("the rate limit is %v, want 7", c.Rate)
+			}
+			for _, name := range []string{"MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE"} {
+				if value, ok := d.env[name]; ok != slices.Contains(values, "stores=x") || value != "" {
+					t.Errorf("%s is %q, want it from a secret", name, value)
+				}
+			}
+		})
 	}
 }
 

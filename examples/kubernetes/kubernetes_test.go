@@ -1,4 +1,3 @@
-// Package kubernetes_test reads the manifest as a cluster would, without one.
 package kubernetes_test
 
 import (
@@ -8,196 +7,237 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/yaml"
 )
-
-// manifest is what mlpromote.yaml makes in a cluster.
-type manifest struct {
-	text       string
-	account    corev1.ServiceAccount
-	deployment appsv1.Deployment
-	service    corev1.Service
-	budget     policyv1.PodDisruptionBudget
-	network    networkingv1.NetworkPolicy
-}
-
-// read decodes every document into the type of its kind, and refuses fields that this
-// does not have.
-func read(t *testing.T) *manifest {
-	t.Helper()
-	text, err := os.ReadFile("mlpromote.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &manifest{text: string(text)}
-	kinds := map[string]any{
-		"v1 ServiceAccount": &m.account, "apps/v1 Deployment": &m.deployment, "v1 Service": &m.service,
-		"policy/v1 PodDisruptionBudget": &m.budget, "networking.k8s.io/v1 NetworkPolicy": &m.network,
-	}
-	for document := range strings.SplitSeq(m.text, "\n---\n") {
-		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
-			t.Fatal(err)
-		}
-		name := kind.APIVersion + " " + kind.Kind
-		into, ok := kinds[name]
-		if !ok {
-			t.Fatalf("%s: not looked for, or there twice", name)
-		}
-		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		delete(kinds, name)
-	}
-	for name := range kinds {
-		t.Errorf("no %s", name)
-	}
-	return m
-}
 
 func TestPodIsLockedDown(t *testing.T) {
 	t.Parallel()
-	m := read(t)
-	pod := m.deployment.Spec.Template.Spec
-	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot ||
-		s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Errorf("the pod may be root, or call what it likes: %+v", s)
-	}
-	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != m.account.Name {
-		t.Error("the pod has a token of the cluster that it does not need")
-	}
-	for _, c := range append(pod.InitContainers, pod.Containers...) {
-		s := c.SecurityContext
-		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
-			s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
-			t.Errorf("container %s is not locked down: %+v", c.Name, s)
-		}
-		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
-			t.Errorf("container %s asks for no resources: %+v", c.Name, c.Resources)
-		}
-	}
 	dockerfile, err := os.ReadFile("../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := regexp.MustCompile(`(?m)^USER ([0-9]+):([0-9]+)$`).FindSubmatch(dockerfile)
-	if s := pod.SecurityContext; user == nil || s.RunAsUser == nil || s.RunAsGroup == nil ||
-		string(user[1]) != "65532" || *s.RunAsUser != 65532 || *s.RunAsGroup != 65532 {
-		t.Errorf("the image runs as %s, the pod as %v:%v", user, s.RunAsUser, s.RunAsGroup)
-	}
+	everywhere(t, func(t *testing.T, r *rendered) {
+		template, _ := r.pod(t)
+		pod := template.Spec
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot ||
+			s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("the pod may be root, or call what it likes: %+v", s)
+		}
+		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != r.account.Name {
+			t.Error("the pod has a token of the cluster that it does not need")
+		}
+		if pod.HostNetwork || pod.HostPID || pod.HostIPC || pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
+			t.Error("the pod has namespaces of the node, or variables of services")
+		}
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			s := c.SecurityContext
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+				s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") || len(s.Capabilities.Add) > 0 || s.Privileged != nil {
+				t.Errorf("container %s is not locked down: %+v", c.Name, s)
+			}
+			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+				t.Errorf("container %s asks for no resources: %+v", c.Name, c.Resources)
+			}
+		}
+		if s := pod.SecurityContext; user == nil || s.RunAsUser == nil || s.RunAsGroup == nil ||
+			string(user[1]) != "65532" || *s.RunAsUser != 65532 || *s.RunAsGroup != 65532 {
+			t.Errorf("the image runs as %s, the pod as %v:%v", user, s.RunAsUser, s.RunAsGroup)
+		}
+	})
 }
 
-// Everything refers to something that is there.
+// Selectors, ports, mounts and names refer to things that exist.
 func TestReferences(t *testing.T) {
 	t.Parallel()
-	m := read(t)
-	template := m.deployment.Spec.Template
-	pod := labels.Set(template.Labels)
-	for what, selector := range map[string]*metav1.LabelSelector{
-		"deployment": m.deployment.Spec.Selector, "budget": m.budget.Spec.Selector, "network policy": &m.network.Spec.PodSelector,
-		"service": {MatchLabels: m.service.Spec.Selector}, "spread": template.Spec.TopologySpreadConstraints[0].LabelSelector,
-	} {
-		s, err := metav1.LabelSelectorAsSelector(selector)
-		if err != nil || s.Empty() || !s.Matches(pod) {
-			t.Errorf("the %s does not select the pod: %v, %v", what, s, err)
+	everywhere(t, func(t *testing.T, r *rendered) {
+		template, selector := r.pod(t)
+		selectors := map[string]*metav1.LabelSelector{"workload": selector, "service": {MatchLabels: r.service.Spec.Selector},
+			"spread": template.Spec.TopologySpreadConstraints[0].LabelSelector}
+		c := template.Spec.Containers[0]
+		ports, served := make(map[string]bool), make(map[string]bool)
+		for _, p := range c.Ports {
+			ports[p.Name] = true
 		}
-	}
-	c := template.Spec.Containers[0]
-	ports := make(map[string]bool)
-	for _, p := range c.Ports {
-		ports[p.Name] = true
-	}
-	wanted := []string{m.service.Spec.Ports[0].TargetPort.StrVal,
-		m.network.Spec.Ingress[0].Ports[0].Port.StrVal, m.network.Spec.Ingress[1].Ports[0].Port.StrVal}
-	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
-		wanted = append(wanted, probe.HTTPGet.Port.StrVal)
-	}
-	for _, name := range wanted {
-		if !ports[name] {
-			t.Errorf("port %q is none of the container's", name)
+		var wanted []string
+		for _, p := range r.service.Spec.Ports {
+			served[p.Name] = true
+			wanted = append(wanted, p.TargetPort.StrVal)
 		}
-	}
+		if r.budget != nil {
+			selectors["budget"] = r.budget.Spec.Selector
+		}
+		if r.network != nil {
+			selectors["network policy"] = &r.network.Spec.PodSelector
+			wanted = append(wanted, r.network.Spec.Ingress[0].Ports[0].Port.StrVal, r.network.Spec.Ingress[1].Ports[0].Port.StrVal)
+		}
+		if r.monitor != nil {
+			s, err := metav1.LabelSelectorAsSelector(&r.monitor.Spec.Selector)
+			if err != nil || s.Empty() || !s.Matches(labels.Set(r.service.Labels)) || !served[r.monitor.Spec.Endpoints[0].Port] {
+				t.Errorf("the monitor does not find the service: %+v, %v", r.monitor.Spec, err)
+			}
+		}
+		if r.ingress != nil {
+			rule := r.ingress.Spec.Rules[0]
+			to := rule.HTTP.Paths[0].Backend.Service
+			if rule.Host != "registry.example.com" || to.Name != r.service.Name || !served[to.Port.Name] {
+				t.Errorf("the ingress sends %s to %+v", rule.Host, to)
+			}
+		}
+		for what, selector := range selectors {
+			s, err := metav1.LabelSelectorAsSelector(selector)
+			if err != nil || s.Empty() || !s.Matches(labels.Set(template.Labels)) {
+				t.Errorf("the %s does not select the pod: %v, %v", what, s, err)
+			}
+		}
+		for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+			wanted = append(wanted, probe.HTTPGet.Port.StrVal)
+		}
+		for _, name := range wanted {
+			if !ports[name] {
+				t.Errorf("port %q is none of the container's", name)
+			}
+		}
+		r.wantVolumes(t, template.Spec)
+		for _, e := range c.Env {
+			if e.ValueFrom != nil {
+				wantSecret(t, e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Key)
+			}
+		}
+		for _, meta := range []metav1.ObjectMeta{r.account.ObjectMeta, r.config.ObjectMeta, r.service.ObjectMeta} {
+			if meta.Namespace != "mlpromote" || meta.Name != "registry" {
+				t.Errorf("%s is in namespace %q", meta.Name, meta.Namespace)
+			}
+		}
+	})
+}
+
+// wantVolumes wants every mount to have a volume, and every volume to be a mount.
+func (r *rendered) wantVolumes(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
 	volumes := make(map[string]bool)
-	for _, v := range template.Spec.Volumes {
+	for _, v := range pod.Volumes {
 		volumes[v.Name] = true
-		if v.Secret != nil {
-			m.wantSecret(t, v.Secret.SecretName, "")
+		switch {
+		case v.Secret != nil:
+			wantSecret(t, v.Secret.SecretName, "")
+		case v.ConfigMap != nil && v.ConfigMap.Name != r.config.Name:
+			t.Errorf("volume %s has the ConfigMap %s", v.Name, v.ConfigMap.Name)
+		case v.PersistentVolumeClaim != nil && (r.claim == nil || v.PersistentVolumeClaim.ClaimName != r.claim.Name):
+			t.Errorf("volume %s has the claim %s", v.Name, v.PersistentVolumeClaim.ClaimName)
+		case v.HostPath != nil:
+			t.Errorf("volume %s is a folder of the node", v.Name)
 		}
 	}
-	for _, mount := range c.VolumeMounts {
+	for _, mount := range pod.Containers[0].VolumeMounts {
 		if !volumes[mount.Name] {
 			t.Errorf("no volume %s", mount.Name)
 		}
+		delete(volumes, mount.Name)
 		if mount.SubPath != "" || mount.SubPathExpr != "" {
 			t.Errorf("%s is mounted with a sub-path, and would never change while the pod runs", mount.MountPath)
 		}
 	}
-	for _, e := range c.Env {
-		if e.ValueFrom != nil {
-			m.wantSecret(t, e.ValueFrom.SecretKeyRef.Name, e.ValueFrom.SecretKeyRef.Key)
-		}
-	}
-	for _, meta := range []metav1.ObjectMeta{m.account.ObjectMeta, m.deployment.ObjectMeta,
-		m.service.ObjectMeta, m.budget.ObjectMeta, m.network.ObjectMeta} {
-		if meta.Namespace != "mlpromote" {
-			t.Errorf("%s is in namespace %q", meta.Name, meta.Namespace)
-		}
+	if len(volumes) > 0 {
+		t.Errorf("volumes %v are not mounted", volumes)
 	}
 }
 
-// wantSecret wants the comment at the top to make a secret, with a key.
-func (m *manifest) wantSecret(t *testing.T, name, key string) {
+// wantSecret wants the page to create a secret with a key.
+func wantSecret(t *testing.T, name, key string) {
 	t.Helper()
-	command := regexp.MustCompile(`create secret (?:generic|tls) ` + regexp.QuoteMeta(name) + ` (?:.*\\\n)*.*\n`).FindString(m.text)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`create secret (?:generic|tls) ` + regexp.QuoteMeta(name) + ` (?:.*\\\n)*.*\n`).FindString(string(text))
 	if command == "" {
-		t.Errorf("nothing says how to make the secret %s", name)
+		t.Errorf("no command creates the secret %s", name)
 	}
 	if !regexp.MustCompile(`=` + regexp.QuoteMeta(key) + `\b`).MatchString(command) {
 		t.Errorf("secret %s is made without %s: %s", name, key, command)
 	}
 }
 
-// The policy is a folder of its own, with all that the service reads again.
+// The files of the policy are mounted as a folder, byte for byte.
 func TestPolicyIsAFolder(t *testing.T) {
 	t.Parallel()
-	m := read(t)
-	c := m.deployment.Spec.Template.Spec.Containers[0]
-	i := slices.IndexFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return v.Name == "files" })
-	if i < 0 || !slices.Contains(c.Args, "--policy-dir="+c.VolumeMounts[i].MountPath) {
-		t.Fatalf("args %v, mounts %v: want --policy-dir where the files are", c.Args, c.VolumeMounts)
-	}
-	for _, file := range []string{"environments.yaml", "access.yaml", "promoter.pub"} {
-		m.wantSecret(t, "mlpromote-files", file)
-	}
+	everywhere(t, func(t *testing.T, r *rendered) {
+		template, _ := r.pod(t)
+		c := template.Spec.Containers[0]
+		i := slices.IndexFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return v.Name == "policy" })
+		if i < 0 || !slices.Contains(c.Args, "--policy-dir="+c.VolumeMounts[i].MountPath) {
+			t.Fatalf("args %v, mounts %v: want --policy-dir at the mount of policy", c.Args, c.VolumeMounts)
+		}
+		if got := r.config.Data; len(got) != 3 || got["environments.yaml"] != environments || got["access.yaml"] != accessRules ||
+			got["promoter.pub"] != "-----BEGIN PUBLIC KEY-----\n" {
+			t.Errorf("the folder has %q", got)
+		}
+	})
 }
 
-// While one replica is replaced another serves, and the one that goes is given the time
-// that it asks for.
+// One pod at a time has the volume. Pods without a volume are replaced one after the other, while others serve.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	m := read(t)
-	d := m.deployment.Spec
-	if d.Replicas == nil || *d.Replicas < 2 || d.Strategy.RollingUpdate == nil || d.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
-		t.Errorf("replicas %v, strategy %+v", d.Replicas, d.Strategy)
-	}
-	if m.budget.Spec.MinAvailable.IntValue() < 1 || m.budget.Spec.MinAvailable.IntValue() >= int(*d.Replicas) {
-		t.Errorf("%v of %d replicas must stay: none can be moved, or none stays", m.budget.Spec.MinAvailable, *d.Replicas)
-	}
-	c := d.Template.Spec.Containers[0]
-	for probe, path := range map[*corev1.Probe]string{c.StartupProbe: "/healthz", c.LivenessProbe: "/healthz", c.ReadinessProbe: "/readyz"} {
-		if probe.HTTPGet.Path != path || probe.HTTPGet.Scheme != corev1.URISchemeHTTPS {
-			t.Errorf("a probe asks %s %s, want %s by HTTPS", probe.HTTPGet.Scheme, probe.HTTPGet.Path, path)
+	everywhere(t, func(t *testing.T, r *rendered) {
+		template, _ := r.pod(t)
+		c := template.Spec.Containers[0]
+		var local, stores []string
+		for _, v := range template.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil {
+				local = append(local, v.Name)
+			}
 		}
+		for _, e := range c.Env {
+			if e.Name == "MLPROMOTE_DATABASE" || e.Name == "MLPROMOTE_STORAGE" {
+				stores = append(stores, e.Name)
+				if e.Value != "" || e.ValueFrom == nil {
+					t.Errorf("%s is %q, want it from a secret", e.Name, e.Value)
+				}
+			}
+		}
+		if s := r.statefulSet; s != nil {
+			if *s.Spec.Replicas != 1 || len(local) != 1 || len(stores) != 0 || r.claim.Annotations["helm.sh/resource-policy"] != "keep" || r.budget != nil {
+				t.Errorf("%d replicas, volumes %v, stores %v, claim %v", *s.Spec.Replicas, local, stores, r.claim.Annotations)
+			}
+		} else if d := r.deployment.Spec; d.Strategy.RollingUpdate == nil || d.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 ||
+			len(local) != 0 || len(stores) != 2 || r.claim != nil || (*d.Replicas > 1) != (r.budget != nil) {
+			t.Errorf("replicas %v, strategy %+v, volumes %v, stores %v, budget %v", d.Replicas, d.Strategy, local, stores, r.budget)
+		}
+		if r.budget != nil && r.budget.Spec.MaxUnavailable.IntValue() != 1 {
+			t.Errorf("%v pods may be moved at a time", r.budget.Spec.MaxUnavailable)
+		}
+		scheme := corev1.URISchemeHTTP
+		if slices.Contains(c.Args, "--tls-cert=/tls/tls.crt") {
+			scheme = corev1.URISchemeHTTPS
+		}
+		for probe, path := range map[*corev1.Probe]string{c.StartupProbe: "/healthz", c.LivenessProbe: "/healthz", c.ReadinessProbe: "/readyz"} {
+			if probe.HTTPGet.Path != path || probe.HTTPGet.Scheme != scheme {
+				t.Errorf("a probe asks %s %s, want %s by %s", probe.HTTPGet.Scheme, probe.HTTPGet.Path, path, scheme)
+			}
+		}
+		if (scheme == corev1.URISchemeHTTP) != slices.Contains(c.Args, "--insecure-http") || !slices.Contains(c.Args, "--auth") {
+			t.Errorf("args %v", c.Args)
+		}
+	})
+}
+
+// Without a value for it, something is not there.
+func TestOptional(t *testing.T) {
+	t.Parallel()
+	volume, off := render(t, "volume.yaml"), render(t, "replicas.yaml", "--set", "keys=,networkPolicy.enabled=false,serviceMonitor=false")
+	if volume.ingress != nil || volume.monitor != nil || volume.network == nil {
+		t.Error("volume.yaml asks for neither an ingress nor a monitor, and the network policy is the default")
 	}
-	for _, v := range d.Template.Spec.Volumes {
-		if v.HostPath != nil || v.PersistentVolumeClaim != nil {
-			t.Errorf("volume %s belongs to one replica", v.Name)
+	template, _ := off.pod(t)
+	if off.network != nil || off.monitor != nil || strings.Contains(strings.Join(template.Spec.Containers[0].Args, " "), "--keys") {
+		t.Errorf("keys, policy or monitor are there: %v", template.Spec.Containers[0].Args)
+	}
+	for _, e := range template.Spec.Containers[0].Env {
+		if e.Name == "COSIGN_PASSWORD" {
+			t.Error("there is a password without keys")
 		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 	ActionPull   = "pull"
 	ActionPush   = "push"
 	ActionDelete = "delete"
+	ActionList   = "list" // see the name of a repository in the catalog
 )
 
 // ActionPermission is the permission that an action on a repository needs. For an unknown
@@ -33,16 +34,31 @@ func ActionPermission(action string) storage.Permission {
 		return storage.PermissionPush
 	case ActionDelete:
 		return storage.PermissionAdminister
+	case ActionList:
+		return storage.PermissionList
 	}
 	return ""
 }
 
+// CatalogScope is the scope of a token for the list of repositories.
+const CatalogScope = "registry:catalog:*"
+
+// Prefixes returns prefixes that cover the names of all repositories that the principal of ctx may list.
+func (Repositories) Prefixes(ctx context.Context) []string {
+	p, _ := storage.PrincipalOf(ctx)
+	return p.Prefixes(storage.PermissionList)
+}
+
 // Authorize checks a permission of the principal of ctx. An empty repository only checks that
-// there is a principal. Every principal is refused writes to protected environments: only
+// there is a principal, and for the list of repositories that its token is for that. Every principal is refused writes to protected environments: only
 // promotions and evidence change them. Errors: CodeUnauthenticated, also for a token that was
 // not issued for this action; CodeForbidden.
 func (r Repositories) Authorize(ctx context.Context, repository string, permission storage.Permission) error {
 	p, err := principal(ctx)
+	if err == nil && permission == storage.PermissionList && !wasAsked(ctx, permission, "", "") {
+		err = registry.Errorf(registry.CodeUnauthenticated,
+			"the token does not cover the list of repositories: request one with the scope %s", CatalogScope)
+	}
 	if err != nil || repository == "" {
 		return err
 	}
@@ -57,7 +73,7 @@ func (r Repositories) Authorize(ctx context.Context, repository string, permissi
 		}
 		return denied(p, permission, environment, model)
 	}
-	if permission == storage.PermissionRead {
+	if permission == storage.PermissionRead || permission == storage.PermissionList {
 		return nil
 	}
 	e, err := r.Environments.Find(environment)

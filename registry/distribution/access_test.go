@@ -41,6 +41,7 @@ func requests() map[string]distribution.Access {
 	remove := distribution.Access{Repository: repo, Action: distribution.Delete}
 	return map[string]distribution.Access{
 		"GET /v2/":                               {Action: distribution.Pull},
+		"GET /v2/_catalog":                       {Action: distribution.List},
 		"GET " + at(repo, "blobs", d):            pull,
 		"HEAD " + at(repo, "blobs", d):           pull,
 		"DELETE " + at(repo, "blobs", d):         remove,
@@ -127,6 +128,7 @@ func TestMethodNotAllowed(t *testing.T) {
 	d := digest.FromString("x").String()
 	for request, allowed := range map[string]string{
 		"POST /v2/":                           "GET, HEAD",
+		"POST /v2/_catalog":                   "GET",
 		"PUT " + at(repo, "blobs", d):         "DELETE, GET, HEAD",
 		"GET " + at(repo, "blobs/uploads/"):   "POST",
 		"POST " + at(repo, "blobs/uploads/x"): "DELETE, GET, PATCH, PUT",

@@ -23,6 +23,11 @@ type Config struct {
 	// caller. Required.
 	Authorize func(ctx context.Context, a Access) error
 
+	// Prefixes returns prefixes that cover the names of all repositories that the caller in ctx may list, so that other
+	// names are not read. They are sorted, and none begins with another. [Config.Authorize] decides about each name.
+	// nil reads all names.
+	Prefixes func(ctx context.Context) []string
+
 	// Inspect checks the content of a received manifest with existing references, before the manifest
 	// is stored; its errors refuse the push. nil stores what callers may push.
 	Inspect func(ctx context.Context, repository string, d registry.Digest, manifest []byte) error
@@ -58,7 +63,7 @@ type Config struct {
 	Logger *slog.Logger
 	// MaxManifestBytes limits the size of a manifest; 0 means [DefaultMaxManifestBytes].
 	MaxManifestBytes int64
-	// MaxTags limits a page of tags; 0 means [DefaultMaxTags].
+	// MaxTags limits a page of tags or repositories; 0 means [DefaultMaxTags].
 	MaxTags int
 }
 
@@ -66,13 +71,13 @@ const (
 	// DefaultMaxManifestBytes is the size that registries should support according to the
 	// protocol.
 	DefaultMaxManifestBytes = 4 << 20
-	// DefaultMaxTags is the default and maximum page size of tags.
+	// DefaultMaxTags is the default and maximum page size of tags and repositories.
 	DefaultMaxTags = 1000
 )
 
 // Access is an access to a repository.
 type Access struct {
-	Repository string // empty: check only whether the caller may use the registry
+	Repository string // empty: check only whether the caller may use the registry, or list its repositories
 	Action     Action
 }
 
@@ -84,4 +89,5 @@ const (
 	Pull   Action = "pull"
 	Push   Action = "push"
 	Delete Action = "delete"
+	List   Action = "list" // see the name
 )

@@ -52,7 +52,9 @@ func TestHostilePaths(t *testing.T) {
 		"/v2x":                   "404 UNSUPPORTED",
 		"/v2//":                  "404 UNSUPPORTED",
 		"/v2/a":                  "404 UNSUPPORTED",
-		"/v2/_catalog":           "404 UNSUPPORTED",
+		"/v2/_catalog/":          "404 UNSUPPORTED",
+		"/v2/a/_catalog":         "404 UNSUPPORTED",
+		"/v2/_catalog/tags/list": "400 NAME_INVALID",
 		"/v2/a/tags":             "404 UNSUPPORTED",
 		"/v2/a/tags/list/":       "404 UNSUPPORTED",
 		"/v2/a/blobs/" + d + "/": "404 UNSUPPORTED",
@@ -89,7 +91,7 @@ func FuzzRequests(f *testing.F) {
 	d := digest.FromString("content").String()
 	for _, path := range []string{
 		"/v2/", "/v2/a/blobs/" + d, "/v2/a/blobs/uploads/", "/v2/a/blobs/uploads/x", "/v2/a/manifests/x", "/v2/a/manifests/" + d,
-		"/v2/a/tags/list", "/v2/a/referrers/" + d, "/v2/a/blobs/blobs/blobs/" + d, "/v2/../a/manifests/..",
+		"/v2/a/tags/list", "/v2/a/referrers/" + d, "/v2/a/blobs/blobs/blobs/" + d, "/v2/../a/manifests/..", "/v2/_catalog",
 	} {
 		for i := range methods() {
 			f.Add(uint8(i), path, "n=1&last=a", "bytes=0-1", "application/vnd.oci.image.manifest.v1+json", []byte(`{"config":{},"layers":[{}],"subject":{}}`))

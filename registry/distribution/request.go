@@ -21,6 +21,7 @@ type endpoint string
 const (
 	nothing   endpoint = ""
 	base      endpoint = "base"
+	catalog   endpoint = "catalog"
 	blobs     endpoint = "blobs"
 	uploads   endpoint = "uploads" // where uploads begin
 	upload    endpoint = "upload"  // one of them
@@ -34,6 +35,9 @@ const (
 func parse(path string) request {
 	if path == "/v2" || path == "/v2/" {
 		return request{endpoint: base}
+	}
+	if path == "/v2/_catalog" { // which no repository can be called
+		return request{endpoint: catalog}
 	}
 	path, ok := strings.CutPrefix(path, "/v2/")
 	if !ok {

@@ -36,6 +36,9 @@ func New(c Config) (http.Handler, error) {
 	if c.Principal == nil {
 		c.Principal = func(context.Context) string { return "" }
 	}
+	if c.Prefixes == nil {
+		c.Prefixes = func(context.Context) []string { return []string{""} }
+	}
 	if c.Challenge == nil {
 		c.Challenge = basicChallenge
 	}
@@ -56,6 +59,9 @@ func routes() map[endpoint]map[string]route {
 		base: {
 			http.MethodGet:  {Pull, ping},
 			http.MethodHead: {Pull, ping},
+		},
+		catalog: {
+			http.MethodGet: {List, listRepositories},
 		},
 		blobs: {
 			http.MethodGet:    {Pull, getBlob},
@@ -110,7 +116,7 @@ func serve(h *handler, w http.ResponseWriter, r *http.Request, at request) error
 		allowed := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 		return problemf(405, codeUnsupported, "method %s: want one of %s", r.Method, allowed).with("Allow", allowed)
 	}
-	if at.endpoint != base && !isRepository(at.repository) {
+	if at.endpoint != base && at.endpoint != catalog && !isRepository(at.repository) {
 		return problemf(
 			400,
 			codeNameInvalid,

@@ -18,6 +18,7 @@ type Route struct {
 func patterns() map[endpoint]string {
 	return map[endpoint]string{
 		base:      "/v2/",
+		catalog:   "/v2/_catalog",
 		blobs:     "/v2/{repository}/blobs/{digest}",
 		uploads:   "/v2/{repository}/blobs/uploads/",
 		upload:    "/v2/{repository}/blobs/uploads/{id}",

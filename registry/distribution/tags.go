@@ -10,13 +10,9 @@ import (
 // listTags lists tags in byte order, a page at a time.
 func listTags(h *handler, w http.ResponseWriter, r *http.Request, at request) error {
 	query := r.URL.Query()
-	n := h.MaxTags
-	if query.Has("n") {
-		asked, err := strconv.Atoi(query.Get("n"))
-		if err != nil || asked < 0 {
-			return problemf(400, codeUnsupported, "n is %q: want a number of tags", query.Get("n"))
-		}
-		n = min(n, asked)
+	n, err := pageSize(h, query, "tags")
+	if err != nil {
+		return err
 	}
 	list := struct {
 		Name string   `json:"name"`
@@ -34,6 +30,18 @@ func listTags(h *handler, w http.ResponseWriter, r *http.Request, at request) er
 		list.Tags = append(list.Tags, found...)
 	}
 	return writeJSON(w, "application/json", list)
+}
+
+// pageSize returns the requested number of things, up to the limit of the handler.
+func pageSize(h *handler, query url.Values, things string) (int, error) {
+	if !query.Has("n") {
+		return h.MaxTags, nil
+	}
+	n, err := strconv.Atoi(query.Get("n"))
+	if err != nil || n < 0 {
+		return 0, problemf(400, codeUnsupported, "n is %q: want a number of %s", query.Get("n"), things)
+	}
+	return min(n, h.MaxTags), nil
 }
 
 // linkNext links to the page after this one.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
@@ -142,6 +143,23 @@ func (db *DB) CountReferrers(ctx context.Context, repository string, d registry.
 		}
 	}
 	return n, nil
+}
+
+// ListRepositories lists repositories that have manifests.
+func (db *DB) ListRepositories(ctx context.Context, prefix, after string, limit int) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	names := make(map[string]bool)
+	for key := range db.manifests {
+		if strings.HasPrefix(key.repository, prefix) && key.repository > after {
+			names[key.repository] = true
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	return sorted[:min(len(sorted), limit)], nil
 }
 
 // AllManifests lists the manifests recorded when the sequence was started.

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	_ "embed"
 	"math"
+
+	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/history"
@@ -10,6 +13,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
+
+//go:embed repositories.sql
+var repositoryPage string
 
 // ModelPage lists the heads of a page of models.
 func (db *DB) ModelPage(ctx context.Context, environment, after string, limit int) ([]history.Head, error) {
@@ -45,3 +51,16 @@ func (db *DB) TagPage(
 
 // pageLimit returns the page size as the type of a query parameter.
 func pageLimit(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
+// ListRepositories lists repositories that have manifests.
+func (db *DB) ListRepositories(ctx context.Context, prefix, after string, limit int) ([]string, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	first, beyond := catalog.RepositoryRange(prefix, after)
+	rows, err := db.pool.Query(ctx, repositoryPage, first, beyond, limit)
+	if err != nil {
+		return nil, db.interpretError("repositories", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return names, db.interpretError("repositories", err)
+}

@@ -192,7 +192,8 @@ func (p plan) judge() string {
 			looked += n.Loops * (n.Rows + n.Removed)
 		case "Bitmap Heap Scan":
 			looked += n.Loops * (n.Rows + n.Removed + n.Rechecked)
-		case "Limit", "Nested Loop", "Merge Join", "Bitmap Index Scan", "Sort": // of what was looked at
+		case "Limit", "Nested Loop", "Merge Join", "Bitmap Index Scan", "Sort", "Aggregate", "Result", // of what was looked at
+			"CTE Scan", "WorkTable Scan", "Recursive Union": // of what the statement itself made
 		default:
 			return n.Type + " " + n.Relation
 		}

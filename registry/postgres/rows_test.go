@@ -243,6 +243,13 @@ func questions() []question {
 			}
 			return err
 		}},
+		{"page of repositories", func(ctx context.Context, db *DB, _ rows, _ int) error {
+			names, err := db.ListRepositories(ctx, rowsEnvironment+"/", "", 3)
+			if err == nil && len(names) != 3 {
+				return fmt.Errorf("repositories %q, want 3", names)
+			}
+			return err
+		}},
 		{"heads of a model", func(ctx context.Context, db *DB, _ rows, release int) error {
 			heads, err := db.Heads(ctx, "", rowsModel(release/releasesOfModel))
 			if err == nil && len(heads) != 2 {

@@ -60,6 +60,13 @@ func testDeleteManifest(t *testing.T, refs DeletableRefs) {
 	must(t, err)
 	wantCode(t, refs.DeleteManifest(t.Context(), "staging/a", d("m")), registry.CodeNotFound)
 
+	// A repository without manifests is not listed, although it has blobs.
+	must(t, refs.AddBlob(t.Context(), "staging/a", d("blob"), 4))
+	must(t, refs.DeleteManifest(t.Context(), "staging/a", d("n")))
+	repositories, err := refs.ListRepositories(t.Context(), "", "", 9)
+	must(t, err)
+	wantEqual(t, repositories, []string{"staging/b"})
+
 	// It can come back, with nothing of what it was.
 	again := storage.Manifest{Digest: d("m"), MediaType: "another/type", Size: 7}
 	must(t, refs.PutManifest(t.Context(), "staging/a", again))

@@ -28,6 +28,7 @@ func TestRefs(t *testing.T, open func(t *testing.T) storage.RepositoryRecords) {
 		"tags":                         testTags,
 		"tag without manifest":         testTagsDangling,
 		"list of tags":                 testListTags,
+		"list of repositories":         testListRepositories,
 		"many writers":                 testRefsConcurrent,
 		"canceled sequence of records": testAllManifestsCanceled,
 	} {
@@ -264,6 +265,42 @@ func testTagsDangling(t *testing.T, refs storage.RepositoryRecords) {
 	}
 	_, err := refs.Tag(ctx, "staging/a", "1.0.0")
 	wantCode(t, err, registry.CodeNotFound)
+}
+
+func testListRepositories(t *testing.T, refs storage.RepositoryRecords) {
+	ctx := t.Context()
+	inByteOrder := []string{"lab/a", "prod/vision-2/a", "prod/vision.2/a", "prod/vision/a", "prod/vision/a-b", "prod/vision/a/sources", "prod/vision/b", "staging/a"}
+	for _, repository := range slices.Backward(inByteOrder) {
+		for _, name := range []string{"m", "n"} { // and each of them is listed once
+			must(t, refs.PutManifest(ctx, repository, record(name, "")))
+		}
+	}
+	must(t, refs.AddBlob(ctx, "prod/upload", d("blob"), 4)) // which is no manifest
+	for _, c := range []struct {
+		prefix, after string
+		limit         int
+		want          []string
+	}{
+		{"", "", 100, inByteOrder},
+		{"", "", 3, inByteOrder[:3]},
+		{"", "prod/vision/a", 2, inByteOrder[4:6]},
+		{"", "prod/vision", 100, inByteOrder[1:]},
+		{"", "prod/visionary", 100, inByteOrder[7:]},
+		{"", "zzz", 100, nil},
+		{"prod/", "", 100, inByteOrder[1:7]},
+		{"prod/", "lab/a", 2, inByteOrder[1:3]},
+		{"prod/", "staging/a", 100, nil},
+		{"prod/vision/", "prod/vision/a", 100, inByteOrder[4:7]},
+		{"prod/vision/a", "", 100, inByteOrder[3:6]},
+		{"prod/vision/a", "", 1, inByteOrder[3:4]},
+		{"prod/vision/c", "", 1, nil},
+	} {
+		got, err := refs.ListRepositories(ctx, c.prefix, c.after, c.limit)
+		must(t, err)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("repositories with %q after %q, at most %d: got %q, want %q", c.prefix, c.after, c.limit, got, c.want)
+		}
+	}
 }
 
 func testListTags(t *testing.T, refs storage.RepositoryRecords) {

@@ -38,6 +38,23 @@ func TestListsAreNotScanned(t *testing.T) {
 	}
 }
 
+// A page of repositories takes a lookup per name: the names alone are scanned and sorted.
+func TestRepositoriesAreSought(t *testing.T) {
+	t.Parallel()
+	sought := 0
+	for _, detail := range steps(t, openTest(t), regexp.MustCompile(`\?\d`).ReplaceAllString(repositoryPage, "'x'")) {
+		switch {
+		case strings.HasPrefix(detail, "SEARCH m USING"):
+			sought++
+		case strings.Contains(detail, " m"):
+			t.Error(detail)
+		}
+	}
+	if sought != 2 {
+		t.Errorf("%d searches, want 2", sought)
+	}
+}
+
 // steps are how SQLite answers a query.
 func steps(t *testing.T, db *DB, query string) []string {
 	t.Helper()

@@ -86,6 +86,10 @@ type Manifests interface {
 	// ("" for the first page). A page ends at [ReferrerPage] bytes of annotations and has at least
 	// one manifest. An empty page means the end. An empty artifactType means all.
 	Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]Manifest, error)
+	// ListRepositories lists up to limit (at least 1) names of repositories that have manifests, after a name
+	// (exclusive, "" for the first), in byte order. All begin with prefix. A page costs one lookup per name, however
+	// much a repository holds.
+	ListRepositories(ctx context.Context, prefix, after string, limit int) ([]string, error)
 	// AllManifests lists every record of every repository, by repository and digest.
 	AllManifests(ctx context.Context) iter.Seq2[RepositoryManifest, error]
 }

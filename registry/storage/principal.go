@@ -15,7 +15,7 @@ import (
 type Permission string
 
 // The permissions. No permission includes another, except PermissionAdminister, which includes all
-// others within its grant.
+// others within its grant, and PermissionRead, which includes PermissionList.
 const (
 	PermissionRead       Permission = "read"       // pull, resolve, list
 	PermissionPush       Permission = "push"       // write unprotected repositories, publish
@@ -24,9 +24,11 @@ const (
 	PermissionAttest     Permission = "attest"     // have the service sign approvals and quarantines in the caller's name
 	PermissionPromote    Permission = "promote"    // promote, roll back, set and release holds
 	PermissionAdminister Permission = "administer" // tokens, node types, webhooks, deletion, collection
+	// PermissionList is the permission of tokens that OCI clients request for the list of repositories.
+	PermissionList Permission = "list" // see the name of a repository
 )
 
-// Permissions lists every permission.
+// Permissions lists every permission that can be granted.
 func Permissions() []Permission {
 	return []Permission{
 		PermissionRead,
@@ -88,6 +90,40 @@ func (p Principal) MayIn(permission Permission, environment string) bool {
 	return false
 }
 
+// Prefixes returns prefixes of ENVIRONMENT/MODEL that cover every model for which the principal has a permission. They are
+// sorted, and none begins with another. The permission may be missing for some models with such a prefix.
+func (p Principal) Prefixes(permission Permission) []string {
+	var all []string
+	for _, g := range p.Grants {
+		if !g.allows(permission) {
+			continue
+		}
+		prefix, pattern := literal(g.Environment)
+		if !pattern {
+			model, _ := literal(g.Model)
+			prefix += "/" + model
+		}
+		all = append(all, prefix)
+	}
+	slices.Sort(all)
+	var shortest []string
+	for _, prefix := range all {
+		if len(shortest) == 0 || !strings.HasPrefix(prefix, shortest[len(shortest)-1]) {
+			shortest = append(shortest, prefix)
+		}
+	}
+	return shortest
+}
+
+// literal returns the part of a pattern before its first special character, and whether there is one.
+func literal(pattern string) (prefix string, more bool) {
+	i := strings.IndexAny(pattern, `*?[\`)
+	if i < 0 {
+		return pattern, false
+	}
+	return pattern[:i], true
+}
+
 // Validate refuses a grant that is empty or malformed. Errors: CodeInvalid.
 func (g Grant) Validate() error {
 	if len(g.Permissions) == 0 {
@@ -124,6 +160,9 @@ func (p Permission) known() bool {
 }
 
 func (g Grant) allows(permission Permission) bool {
+	if permission == PermissionList {
+		return slices.Contains(g.Permissions, PermissionList) || g.allows(PermissionRead)
+	}
 	return permission.known() &&
 		(slices.Contains(g.Permissions, permission) || slices.Contains(g.Permissions, PermissionAdminister))
 }

@@ -99,6 +99,12 @@ func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.
 	})
 }
 
+func (r timedRefs) ListRepositories(ctx context.Context, prefix, after string, limit int) ([]string, error) {
+	return timed(r.t, "list_repositories", func() ([]string, error) {
+		return r.RepositoryRecords.ListRepositories(ctx, prefix, after, limit)
+	})
+}
+
 func (r timedRefs) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	return timed(r.t, "tag", func() (registry.Digest, error) { return r.RepositoryRecords.Tag(ctx, repository, tag) })
 }

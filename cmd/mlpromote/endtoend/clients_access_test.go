@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -226,6 +228,7 @@ func guardedOrasProgram(t *testing.T, g *guarded) {
 	}
 	node.must(t, "pull", g.prod, "-o", "pulled")
 	g.wantFiles(t, filepath.Join(node.dir, "pulled"))
+	wantWords(t, "the repositories of prod, and no other name", node.must(t, "repo", "ls", g.Host()), "prod/vision/digits")
 	node.writeFile(t, "note.txt", []byte("hello"))
 	node.fails(t, "Forbidden", "push", g.Host()+"/staging/vision/notes:1", "note.txt")
 	stranger := g.program(t, "oras", "")
@@ -233,10 +236,15 @@ func guardedOrasProgram(t *testing.T, g *guarded) {
 		t.Error("oras login takes a password that is no token")
 	}
 	stranger.fails(t, "", "pull", g.prod, "-o", "pulled")
+	stranger.fails(t, "", "repo", "ls", g.Host())
 	ci := g.program(t, "oras", g.ci)
 	ci.writeFile(t, "note.txt", []byte("hello"))
 	ci.must(t, "push", g.Host()+"/staging/vision/notes:1", "note.txt")
 	ci.fails(t, "Forbidden", "push", g.Host()+"/prod/vision/notes:1", "note.txt")
+	listed := strings.Fields(ci.must(t, "repo", "ls", g.Host()))
+	if !slices.Contains(listed, "staging/vision/digits") || !slices.Contains(listed, "staging/vision/notes") || strings.Contains(fmt.Sprint(listed), "prod/") {
+		t.Errorf("ci sees %q, want what is in staging", listed)
+	}
 }
 
 func guardedCrane(t *testing.T, g *guarded) {
@@ -246,6 +254,7 @@ func guardedCrane(t *testing.T, g *guarded) {
 	}
 	wantWords(t, "the release", crane.must(t, "digest", g.Host()+"/prod/vision/digits:1.0.0"), string(g.release))
 	crane.fails(t, "may not read", "manifest", g.staged)
+	wantWords(t, "the repositories of prod", crane.must(t, "catalog", g.Host()), "prod/vision/digits")
 	g.program(t, "crane", g.ci).must(t, "copy", g.staged, g.Host()+"/staging/vision/craned:1")
 	g.program(t, "crane", g.ci).fails(t, "Forbidden", "copy", g.staged, g.Host()+"/prod/vision/craned:1")
 	g.program(t, "crane", "").fails(t, "none was sent", "manifest", g.prod)
@@ -255,6 +264,8 @@ func guardedRegctl(t *testing.T, g *guarded) {
 	regctl := g.program(t, "regctl", g.node)
 	regctl.must(t, "manifest", "get", g.prod)
 	regctl.fails(t, "", "manifest", "get", g.staged)
+	wantWords(t, "the repositories of prod", regctl.must(t, "repo", "ls", g.Host()), "prod/vision/digits")
+	g.program(t, "regctl", "").fails(t, "", "repo", "ls", g.Host())
 	g.program(t, "regctl", "").fails(t, "", "manifest", "get", g.prod)
 }
 

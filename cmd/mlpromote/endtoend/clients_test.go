@@ -298,6 +298,13 @@ func testOrasProgram(t *testing.T, p *plain) {
 	program := newStock(t, "oras")
 	program.must(t, "pull", "--plain-http", p.prod, "-o", "pulled")
 	p.wantFiles(t, filepath.Join(program.dir, "pulled"))
+	listed := strings.Fields(program.must(t, "repo", "ls", "--plain-http", p.Host()))
+	for _, name := range []string{"staging/vision/digits", "staging/vision/digits/sources", "prod/vision/digits"} {
+		if !slices.Contains(listed, name) {
+			t.Errorf("oras lists %q, want %s too", listed, name)
+		}
+	}
+	wantWords(t, "the repositories after one", program.must(t, "repo", "ls", "--plain-http", "--last", "prod/vision", p.Host()+"/prod"), "vision/digits")
 }
 
 // crane sees the tags of a release and the exact bytes.
@@ -316,6 +323,8 @@ func testCrane(t *testing.T, p *plain) {
 func testRegctl(t *testing.T, p *plain) {
 	regctl := newStock(t, "regctl")
 	regctl.must(t, "registry", "set", p.Host(), "--tls", "disabled")
+	wantWords(t, "the first repository", regctl.must(t, "repo", "ls", "--limit", "1", p.Host()), "prod/vision/digits")
+	wantWords(t, "the one after it", regctl.must(t, "repo", "ls", "--limit", "1", "--last", "prod/vision/digits", p.Host()), "staging/vision/digits")
 	list := []string{"artifact", "list", "--format", `{{range .Descriptors}}{{index .Annotations "dev.sigstore.bundle.predicateType"}}{{println}}{{end}}`}
 	found := strings.Fields(regctl.must(t, append(list, p.prod)...))
 	for _, predicate := range []string{evidence.PredicateSign, evidence.PredicateProvenance, evidence.PredicateParity, evidence.PredicateVSA} {

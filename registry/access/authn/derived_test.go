@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,39 @@ func TestTokenWithoutScope(t *testing.T) {
 		storage.PermissionPush: true, storage.PermissionAdminister: false} {
 		if err := w.may(t, star, "staging/vision/digits", permission); (err == nil) != want {
 			t.Errorf("%s: %v, want %t", permission, err, want)
+		}
+	}
+}
+
+// A token for the catalog lists what its principal may read, and reads nothing. Another token does not list.
+func TestTokenForTheCatalog(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	catalog, _ := w.ask(t, "Bearer "+w.text, "registry:catalog:*")
+	both, _ := w.ask(t, "Bearer "+w.text, "registry:catalog:*", "repository:staging/vision/digits:pull")
+	pull, _ := w.ask(t, "Bearer "+w.text, "repository:staging/vision/digits:pull,list", "registry:catalog:delete")
+	_, narrow := w.mint(t, "narrow", noon.Add(time.Hour), storage.Grant{Permissions: []storage.Permission{storage.PermissionRead}, Environment: "prod", Model: "vision/*"})
+	few, _ := w.ask(t, "Bearer "+narrow, "registry:catalog:*")
+	for _, c := range []struct {
+		token, repository string
+		permission        storage.Permission
+		code              registry.Code
+	}{
+		{catalog, "", storage.PermissionList, ""},
+		{catalog, "staging/vision/digits", storage.PermissionList, ""},
+		{few, "", storage.PermissionList, ""},
+		{few, "prod/vision/digits", storage.PermissionList, ""},
+		{few, "prod/text/mood", storage.PermissionList, registry.CodeForbidden},
+		{catalog, "staging/vision/digits", storage.PermissionRead, registry.CodeUnauthenticated},
+		{both, "staging/vision/digits", storage.PermissionList, ""},
+		{both, "staging/vision/digits", storage.PermissionRead, ""},
+		{both, "prod/vision/digits", storage.PermissionRead, registry.CodeUnauthenticated},
+		{pull, "", storage.PermissionList, registry.CodeUnauthenticated},
+		{pull, "staging/vision/digits", storage.PermissionList, registry.CodeUnauthenticated},
+	} {
+		err := w.may(t, c.token, c.repository, c.permission)
+		if c.code == "" && err != nil || c.code != "" && registry.CodeOf(err) != c.code {
+			t.Errorf("%s of %q: error %v, want %q", c.permission, c.repository, err, c.code)
 		}
 	}
 }
@@ -308,6 +342,7 @@ func TestChallenge(t *testing.T) {
 		{w, secure, "a/b", storage.PermissionRead, `Bearer realm="https://10.0.0.1/v2/token",service="mlpromote",scope="repository:a/b:pull"`},
 		{external, request, "a/b", storage.PermissionPush, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="repository:a/b:pull,push"`},
 		{external, request, "a/b", storage.PermissionAdminister, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="repository:a/b:pull,delete"`},
+		{external, request, "", storage.PermissionList, `Bearer realm="https://registry.example.com/v2/token",service="mlpromote",scope="registry:catalog:*"`},
 	} {
 		if got := c.gate.Challenge(c.request, c.repository, c.permission); got != c.want {
 			t.Errorf("%s of %s: %s, want %s", c.permission, c.repository, got, c.want)
@@ -337,6 +372,12 @@ func FuzzScope(f *testing.F) {
 		}
 		narrowed := decode[storage.Principal](t, get(w.API(w.inner), "/api/v1/heads", "Bearer "+token))
 		for _, g := range narrowed.Grants {
+			if slices.Equal(g.Permissions, []storage.Permission{storage.PermissionList}) {
+				if !slices.ContainsFunc(principal.Grants, func(has storage.Grant) bool { return has.Environment == g.Environment && has.Model == g.Model }) {
+					t.Fatalf("%q gives %+v", scope, g)
+				}
+				continue
+			}
 			if !registry.ValidRepository(g.Environment+"/"+g.Model) || g.Validate() != nil {
 				t.Fatalf("%q gives %+v", scope, g)
 			}

@@ -70,6 +70,7 @@ func newHouse(t *testing.T) *house {
 	}
 	permissions := map[distribution.Action]storage.Permission{
 		distribution.Pull: storage.PermissionRead, distribution.Push: storage.PermissionPush, distribution.Delete: storage.PermissionAdminister,
+		distribution.List: storage.PermissionList,
 	}
 	doors := access.Repositories{Environments: registrytest.Chain()}
 	endpoint, err := distribution.New(distribution.Config{
@@ -361,7 +362,7 @@ func TestEveryEndpointAsks(t *testing.T) {
 	h := newHouse(t)
 	callers := h.callers(t)
 	actions := map[string]storage.Permission{ // a second time, since the first is what is tested
-		"GET /v2/": "", "HEAD /v2/": "",
+		"GET /v2/": "", "HEAD /v2/": "", "GET /v2/_catalog": "", // which lists what may be listed
 		"GET blobs/{digest}": "read", "HEAD blobs/{digest}": "read", "DELETE blobs/{digest}": "administer",
 		"POST blobs/uploads/": "push", "GET blobs/uploads/{id}": "push", "PATCH blobs/uploads/{id}": "push", "PUT blobs/uploads/{id}": "push", "DELETE blobs/uploads/{id}": "push",
 		"GET manifests/{reference}": "read", "HEAD manifests/{reference}": "read", "PUT manifests/{reference}": "push", "DELETE manifests/{reference}": "administer",

@@ -22,6 +22,9 @@ const TokenPath = "/v2/token"
 // and for which scope. An empty repository requests a token without a scope.
 func (g *Authenticator) Challenge(r *http.Request, repository string, permission storage.Permission) string {
 	challenge := `Bearer realm="` + g.Base(r) + TokenPath + `",service="` + Service + `"`
+	if repository == "" && permission == storage.PermissionList {
+		return challenge + `,scope="` + access.CatalogScope + `"`
+	}
 	if repository == "" {
 		return challenge
 	}

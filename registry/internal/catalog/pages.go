@@ -27,3 +27,12 @@ func Pages[R, V any](size int, read func(last *R) ([]R, error), value func(R) (V
 		}
 	}
 }
+
+// RepositoryRange returns the first possible name of a page of repositories that begin with prefix and follow after,
+// and the name before which they end. The characters of names are between ' ' and '~', both exclusive.
+func RepositoryRange(prefix, after string) (first, beyond string) {
+	if after != "" {
+		after += " "
+	}
+	return max(prefix, after), prefix + "~"
+}

@@ -57,7 +57,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 		Uploads: uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB,
 		MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
 		Inspect: sv.gate.In(sv.Here.Refs), Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
-		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
+		Authorize: sv.authorize(own), Prefixes: access.Repositories{}.Prefixes, Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
 	})
 	return g, err
 }
@@ -67,7 +67,7 @@ func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, e
 func (sv *Service) authorize(own config.Snapshot) func(context.Context, distribution.Access) error {
 	allowed, agreement := Authorize(own.Environments), sv.lastAgreement(own)
 	return func(ctx context.Context, a distribution.Access) error {
-		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
+		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull || a.Action == distribution.List {
 			return err
 		}
 		if err := sv.Here.Replica.Check(); err != nil {
