@@ -193,11 +193,11 @@ $(KSERVE): tools/kserve/requirements.lock
 
 # The tests have no network but a loopback of their own, so all that they install is installed before.
 # RUN='^TestMounted$$' takes some tests; COMMAND='sh check.sh' runs a command of yours in the cluster in their place.
-interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KSERVE) ## Run the tests in a cluster that they start: Kubernetes and containerd, as root on Linux; 15 minutes of a processor once
+interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KSERVE) $(S3SERVER) tools/helm/bin/helm ## Run the tests in a cluster that they start: Kubernetes and containerd, as root on Linux; 15 minutes of a processor once
 	@sh tools/setup.sh kubernetes
 	@$(MAKE) --no-print-directory image IMAGE='$(KUBERNETES)/image' IMAGE_ARCHS="$$(go env GOARCH)"
 	bin/mlpromote toolchain install onnxruntime
-	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' MLPROMOTE_KUBERNETES_DIR='$(CURDIR)' \
+	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_HELM='$(CURDIR)/tools/helm/bin/helm' MLPROMOTE_S3SERVER='$(S3SERVER)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' MLPROMOTE_KUBERNETES_DIR='$(CURDIR)' \
 		$(if $(COMMAND),go test -v,$(COUNT)) -count=1 -timeout=30m $(if $(COMMAND),-run '^TestCommand$$',$(if $(RUN),-run '$(RUN)')) ./cmd/mlpromote/kubernetes
 
 lint: setup ## Check formatting, house rules and architecture

@@ -31,11 +31,11 @@ type Server struct {
 }
 
 // guardScript waits until its standard input is closed, which also happens if the test is
-// killed. Then it stops the server and deletes the folder.
+// killed. Then it stops the server and deletes the folder. A server that ended removed its file, also if nothing reaps it.
 const guardScript = `cat
 if pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null); then
 	kill -QUIT "$pid"
-	while kill -0 "$pid"; do sleep 0.05; done
+	while kill -0 "$pid" && [ -e "$0/data/postmaster.pid" ]; do sleep 0.05; done
 fi
 rm -rf "$0"`
 
