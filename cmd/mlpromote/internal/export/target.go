@@ -115,21 +115,9 @@ func affinityYAML(terms [][]node.Expression) string {
 // claimYAML is a ResourceClaimTemplate, which kubectl apply takes.
 func claimYAML(name string, c cluster.Claim) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata:
-  name: %s
-spec:
-  spec:
-    devices:
-      requests:
-      - name: accelerator
-        exactly:
-          deviceClassName: %s
-          allocationMode: ExactCount
-          count: %d
-          selectors:
-`, name, c.DeviceClass, c.Count)
+	fmt.Fprintf(&b, "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata:\n  name: %s\n", name)
+	b.WriteString("spec:\n  spec:\n    devices:\n      requests:\n      - name: accelerator\n        exactly:\n")
+	fmt.Fprintf(&b, "          deviceClassName: %s\n          allocationMode: ExactCount\n          count: %d\n          selectors:\n", c.DeviceClass, c.Count)
 	for _, selector := range c.Selectors {
 		fmt.Fprintf(&b, "          - cel:\n              expression: %s\n", singleQuoted(selector))
 	}

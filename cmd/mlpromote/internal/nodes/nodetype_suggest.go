@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
