@@ -116,7 +116,8 @@ func affinityYAML(terms [][]node.Expression) string {
 func claimYAML(name string, c cluster.Claim) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata:\n  name: %s\n", name)
-	b.WriteString("spec:\n  spec:\n    devices:\n      requests:\n      - name: accelerator\n        exactly:\n")
+	b.WriteString("spec:\n") // of the template, which has the one of a claim
+	b.WriteString("  spec:\n    devices:\n      requests:\n      - name: accelerator\n        exactly:\n")
 	fmt.Fprintf(&b, "          deviceClassName: %s\n          allocationMode: ExactCount\n          count: %d\n          selectors:\n", c.DeviceClass, c.Count)
 	for _, selector := range c.Selectors {
 		fmt.Fprintf(&b, "          - cel:\n              expression: %s\n", singleQuoted(selector))
