@@ -28,6 +28,7 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	defer func() {
 		sayNonFinite(j.found[before:], r)
 		sayQuarter(j.found[before:], r)
+		sayOffset(j.found[before:], r)
 	}()
 	if j.full = r.FullCases; j.full == 0 {
 		j.undecided(evidence.Reason{Code: ReasonNotRun, Output: name,

@@ -254,3 +254,37 @@ func TestRareProbabilities(t *testing.T) {
 		}
 	}
 }
+
+// The reason about a bias names which value is off, in which direction, and by how much.
+func TestReasonsNameTheBias(t *testing.T) {
+	t.Parallel()
+	output := info("logits", tensor.Float32, 3)
+	output.Kind = validators.KindScores
+	limited, err := validators.DefaultLimits("int8", output, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, off := range map[string][4]float32{ // offsets of the three, and a factor
+		"; value 2 of each row: 3.98 too low on average": {0, 0, -4, 1}, "; all values: ": {2, 2, 2, 1}, "scaled or bent": {0, 0, 0, 0.5},
+	} {
+		c := tensor.NewComparison(limited.Comparison(output))
+		for i := range 300 {
+			var reference, engine []float32
+			for at := range 3 {
+				v := float32((i*7+at*13)%29) - 14
+				reference, engine = append(reference, v), append(engine, off[3]*v+off[at]+0.01*float32(i%5))
+			}
+			r, errWant := tensor.New(reference, 3)
+			e, errGot := tensor.New(engine, 3)
+			if errWant != nil || errGot != nil || c.Add(i, r, e) != nil {
+				t.Fatal(errWant, errGot)
+			}
+		}
+		got := judgeOne(t, output, c.Result())
+		if !slices.ContainsFunc(got.Found, func(f validators.Finding) bool {
+			return f.Reason.Figure == figure.Systematic && strings.Contains(f.Reason.Message, want)
+		}) {
+			t.Errorf("%+v, want a reason with %q", got.Found, want)
+		}
+	}
+}

@@ -185,6 +185,27 @@ func sayQuarter(found Findings, r tensor.Result) {
 	}
 }
 
+// sayOffset adds to the reason about systematic errors where they are.
+func sayOffset(found Findings, r tensor.Result) {
+	for i, f := range found {
+		if f.Reason.Figure != figure.Systematic || f.Reason.Code != ReasonLimit {
+			continue
+		}
+		where := "all values"
+		if r.SystematicAt >= 0 {
+			where = fmt.Sprintf("value %d of each row", r.SystematicAt)
+		}
+		how := "scaled or bent"
+		switch {
+		case r.Offset > 0:
+			how = fmt.Sprintf("%.3g too high on average", r.Offset)
+		case r.Offset < 0:
+			how = fmt.Sprintf("%.3g too low on average", -r.Offset)
+		}
+		found[i].Reason.Message += fmt.Sprintf("; %s: %s", where, how)
+	}
+}
+
 func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Result) {
 	reason := evidence.Reason{Code: ReasonLimit, Output: name, Figure: figure.Elements, Value: evidence.Figure(r.Failed),
 		Message: fmt.Sprintf("output %s: %d of %d elements differ by more than %g + %g*|reference|",

@@ -87,7 +87,7 @@ var table = []Row{
 	},
 	{
 		Name: Systematic, Line: Tendency, Key: "systematic", Word: "bias / spread",
-		Phrase: "the offset or factor in the errors, in standard deviations of the reference's values,",
+		Phrase: "the bias in the errors, in standard deviations of the reference's values,",
 		Doc:    "Offset or factor in the errors, of an index along the last axis or of all values, divided by the standard deviation of the reference's values; the offset of one index counts a sixth, and what stands out of the other errors four times",
 		High:   largest, Overall: true, Whole: true, OfSpread: true, Scope: Channels,
 		Defaults: by(2e-4, 0.05, 0.01, 0.08, 0.03, 0.15), Channels: by(0, 0, 0, 2, 1.5, 0),

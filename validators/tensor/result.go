@@ -119,6 +119,10 @@ type Result struct {
 	// differs between cases, or is longer than [MaxChannels], it is the value of all channels together.
 	// +Inf if an element has no finite error.
 	Systematic float64
+	// SystematicAt is the channel that has Systematic, -1 for all values. Offset is the mean error there, less three standard errors; 0 where
+	// a factor or bends are more.
+	SystematicAt int
+	Offset       float64
 	// Quarters are, with Options.Quarters, the errors by the size of the reference's values, of the worst channel; nil without values of
 	// many magnitudes, which are above 0.
 	Quarters *Quarters

@@ -36,18 +36,25 @@ func (c *Comparison) systematic(r *Result) {
 		r.Systematic = math.Inf(1)
 		return
 	}
-	count := func(part, spread float64) {
-		switch {
-		case part == 0:
-		case spread == 0:
-			r.Systematic = math.Inf(1)
-		default:
-			r.Systematic = max(r.Systematic, part/spread)
+	count := func(f fit, err, weight, share, spread float64, at int) { // err has the sign of the offset
+		part := f.counts(weight, share)
+		if part == 0 {
+			return
+		}
+		of := math.Inf(1)
+		if spread > 0 {
+			of = part / spread
+		}
+		if of > r.Systematic {
+			r.Systematic, r.SystematicAt, r.Offset = of, at, 0
+			if math.Abs(f.offset) > math.Abs(f.factor) {
+				r.Offset = math.Copysign(f.offset, err)
+			}
 		}
 	}
 	cases := len(c.each)
-	if !c.options.Channels || c.channels.off {
-		count(c.channels.all.curve(cases).counts(min(1, loneOffset*float64(c.channels.widest)), wholeShare), r.Spread)
+	if r.SystematicAt = -1; !c.options.Channels || c.channels.off {
+		count(c.channels.all.curve(cases), c.channels.all.cross[0], min(1, loneOffset*float64(c.channels.widest)), wholeShare, r.Spread, -1)
 	}
 	if c.channels.off {
 		return
@@ -57,7 +64,7 @@ func (c *Comparison) systematic(r *Result) {
 		if len(r.Spreads) == len(c.channels.sums) {
 			spread = r.Spreads[i]
 		}
-		count(s.line(cases).counts(loneOffset, channelShare), spread)
+		count(s.line(cases), s.err, loneOffset, channelShare, spread, i)
 	}
 }
 
