@@ -172,7 +172,7 @@ func TestAccuracyRefused(t *testing.T) {
 		text, want string
 	}{
 		"a metric of classes": {pricedSpec("{metric: f1_macro, drop: {max: 10%}}"),
-			`limits.accuracy.metric: f1_macro wants scores of classes, or answers that are whole numbers, and output "y" of kind value has dtype float32 and shape [1 1]: want one of auc, r2, mae, mape, rmse`},
+			`limits.accuracy.metric: f1_macro wants scores of classes, one probability of yes, or answers that are whole numbers, and output "y" of kind value has dtype float32 and shape [1 1]: want one of auc, r2, mae, mape, rmse`},
 		"no such output":     {pricedSpec("{metric: mae, output: z, drop: {max: 10%}}"), `limits.accuracy.output: the model has no output "z": there are y`},
 		"labels of no class": {pricedSpec("{metric: auc, drop: {max: 20%}}"), `tensor "price", which cases.labels names: dtype is float32: want integers`},
 	} {

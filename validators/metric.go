@@ -140,7 +140,7 @@ func needs(m accuracy.Metric, output TensorInfo) string {
 func needsClasses(m accuracy.Metric, output TensorInfo, ranks bool) (wants string, has bool) {
 	switch m.Needs {
 	case accuracy.NeedsAnswers:
-		return "scores of classes, or answers that are whole numbers", ranks || output.DType.Class() != tensor.ClassFloat && output.maybeAnswers()
+		return "scores of classes, one probability of yes, or answers that are whole numbers", ranks || output.isYesOrNo() || output.DType.Class() != tensor.ClassFloat && output.maybeAnswers()
 	case accuracy.NeedsSeveral:
 		return "several answers for each case, such as scores of the token at each position", output.Kind != KindMask && output.answersSeveral(ranks)
 	case accuracy.NeedsPlaces:

@@ -13,6 +13,7 @@ import (
 // their labels, by one metric. The zero Counter counts top1, and has no cases.
 type Counter struct {
 	metric            Metric
+	probability       bool // outputs are probabilities
 	seed              uint64
 	rated             []rated       // of a rate: each case
 	count             int           // answers
@@ -38,7 +39,7 @@ const (
 // NewCounter returns a counter for a metric. probability says that outputs are probabilities and
 // not scores; seed is that of bounds by the bootstrap.
 func NewCounter(m Metric, probability bool, seed uint64) *Counter {
-	c := &Counter{metric: m, seed: seed}
+	c := &Counter{metric: m, probability: probability, seed: seed}
 	if m.side != nil {
 		o := options{probability}
 		c.reference, c.engine = m.side(o), m.side(o)
@@ -58,10 +59,33 @@ func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
 			return mismatchf("outputs of shape %v have no elements: there is no answer to compare with a label", output.Shape)
 		}
 	}
+	if c.probability && c.metric.Needs == NeedsAnswers {
+		reference, engine = yesOrNo(reference, labels), yesOrNo(engine, labels)
+	}
 	if c.metric.ranks() {
 		return c.metric.ranked(reference, engine, labels, c.add)
 	}
 	return c.add(reference, engine, labels)
+}
+
+// yesOrNo takes one probability for each label for the answer 1 from a half on, else 0; NaN is none. Other outputs stay as they are.
+func yesOrNo(output, labels tensor.Tensor) tensor.Tensor {
+	if output.DType.Class() != tensor.ClassFloat || labels.DType.Class() == tensor.ClassFloat || output.Len() != labels.Len() {
+		return output
+	}
+	answers := make([]int64, output.Len())
+	for i := range answers {
+		switch p := output.Float64(i); {
+		case math.IsNaN(p):
+			answers[i] = int64(noClass)
+		case p >= 0.5:
+			answers[i] = 1
+		}
+	}
+	if of, err := tensor.New(answers, labels.Shape...); err == nil {
+		return of
+	}
+	return output
 }
 
 // AddRight takes cases to which the reference model and the engine give the labels as answers. Errors: those of [Counter.Add], also for labels

@@ -2,6 +2,7 @@ package accuracy_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -79,5 +80,25 @@ func TestAddRefusesOtherShapes(t *testing.T) {
 	}
 	if got := c.Result(); got.Cases != 0 || got.Engine != 0 {
 		t.Errorf("got %+v, want no cases", got)
+	}
+}
+
+// One probability for each case is the answer yes from a half on.
+func TestAnswersOfOneProbability(t *testing.T) {
+	t.Parallel()
+	labels := of(t, []int64{1, 1, 1, 0, 0, 0, 0, 1}, 8)
+	reference, engine := []float32{0.9, 0.6, 0.4, 0.1, 0.2, 0.7, 0.3, 0.5}, []float32{0.9, 0.4, 0.4, 0.1, 0.2, 0.7, 0.3, float32(math.NaN())}
+	for name, want := range map[string][2]float64{"f1_binary": {6.0 / 8, 1.0 / 3}, "top1": {6.0 / 8, 4.0 / 8}} {
+		m, err := accuracy.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := accuracy.NewCounter(m, true, 0)
+		if err := c.Add(of(t, reference, 8, 1), of(t, engine, 8, 1), labels); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Result(); math.Abs(float64(got.Reference)-want[0]) > 1e-12 || math.Abs(float64(got.Engine)-want[1]) > 1e-12 {
+			t.Errorf("%s: %v and %v, want %v", name, got.Reference, got.Engine, want)
+		}
 	}
 }
