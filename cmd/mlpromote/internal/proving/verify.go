@@ -65,6 +65,9 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
+				if len(args) == 0 { // a build that failed is not it
+					a.UI.Note("verifying the last build here, %s", ref)
+				}
 				env := a.Pipeline(i, nil, own)
 				env.Destination, env.Targets, env.Sensitivity, env.LatencyTime = to, targets, sensitivity, latency
 				return verifyRelease(c.Context(), a, i, ref, env)
