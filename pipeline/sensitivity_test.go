@@ -67,7 +67,7 @@ func TestSensitivity(t *testing.T) {
 			if found == nil {
 				t.Fatal("no sensitivity, want one")
 			}
-			if unsuited := strings.Contains(c.hint, "does not fit"); found.Unsuited != unsuited {
+			if unsuited := strings.Contains(c.hint, "only such suffice"); found.Unsuited != unsuited {
 				t.Errorf("unsuited %t, want %t", found.Unsuited, unsuited)
 			}
 			if !slices.Equal(found.Exclude, c.exclude) || found.Unfinished != c.unfinished || len(found.Nodes) != 3 || found.Of != c.of {

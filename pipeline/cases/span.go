@@ -14,18 +14,24 @@ import (
 // one distribution with heavy tails differ by less.
 const unlikeSpan = 3
 
-// Span is the range of the finite values of an input in files of cases.
-type Span struct{ Low, High float64 }
+// leastOfSpan is how many values it takes to know a range.
+const leastOfSpan = 20
 
-// SpanOf reads the range of an input; ok is false without a finite value. Errors: CodeInvalid for a file that cannot be read.
+// Span is the range of the finite values of an input in files of cases.
+type Span struct {
+	Low, High float64
+	count     int // of the values
+}
+
+// SpanOf reads the range of an input; ok is false if there are too few values to know one. Errors: CodeInvalid for a file that cannot be read.
 func SpanOf(paths []string, input string) (s Span, ok bool, err error) {
-	s = Span{math.Inf(1), math.Inf(-1)}
+	s = Span{math.Inf(1), math.Inf(-1), 0}
 	for _, path := range paths {
 		if err := s.add(path, input); err != nil {
 			return s, false, TensorError(err)
 		}
 	}
-	return s, s.Low <= s.High, nil
+	return s, s.count >= leastOfSpan, nil
 }
 
 func (s *Span) add(path, input string) (err error) {
@@ -45,7 +51,7 @@ func (s *Span) add(path, input string) (err error) {
 		}
 		for _, v := range t.Float64s() {
 			if math.Abs(v) <= math.MaxFloat64 {
-				s.Low, s.High = min(s.Low, v), max(s.High, v)
+				s.Low, s.High, s.count = min(s.Low, v), max(s.High, v), s.count+1
 			}
 		}
 	}

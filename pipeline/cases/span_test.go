@@ -15,6 +15,9 @@ func TestUnlike(t *testing.T) {
 	t.Parallel()
 	iface := validators.Interface{Inputs: []validators.TensorInfo{{Name: "ids", DType: tensor.Int64}, {Name: "x", DType: tensor.Float32}}}
 	write := func(name string, values []float32) []string {
+		for len(values) > 1 && len(values) < 20 {
+			values = append(values, values...)
+		}
 		path := filepath.Join(t.TempDir(), name+".safetensors")
 		if err := cases.WriteShard(path, map[string]tensor.Tensor{"x": made(t, values, int64(len(values)), 1), "ids": made(t, []int64{int64(len(values))}, 1, 1)}); err != nil {
 			t.Fatal(err)
@@ -26,6 +29,7 @@ func TestUnlike(t *testing.T) {
 		values []float32
 		want   string
 	}{
+		"too few":  {[]float32{900}, ""},
 		"alike":    {[]float32{1, 15}, ""},
 		"a half":   {[]float32{0, 8}, ""},
 		"scaled":   {[]float32{0, 1}, `input "x" goes from 0 to 1 in the calibration data, and from 0 to 16 in the cases`},
