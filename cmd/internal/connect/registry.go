@@ -33,6 +33,8 @@ type Registry struct {
 	Name   string // what messages call a registry without a host
 	// Nodes has what nodes reported.
 	Nodes storage.NodeReporter
+	// NodeTypes are the nodes that have a name.
+	NodeTypes storage.NodeTypes
 }
 
 // HostOf is the registry that has the content of an environment, or "" for the data

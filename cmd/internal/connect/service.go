@@ -56,7 +56,7 @@ func (s Service) Open(ctx context.Context) (*Registry, *client.Client, error) {
 		return nil, nil, err
 	}
 	opened := &Registry{
-		Interface: api, Envs: envs, Store: store, Content: content, Host: url.Host, Nodes: api,
+		Interface: api, Envs: envs, Store: store, Content: content, Host: url.Host, Nodes: api, NodeTypes: api.NodeTypes(),
 		Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
 	}
 	return opened, api, nil

@@ -30,7 +30,7 @@ added to it; any other folder is refused, and so is a mount point (name a folder
 		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.With(c.Context(), func(r *connect.Registry) error {
-				query, err := v.query(c.Context(), q, args[0])
+				query, err := v.query(c, r, q, args[0])
 				if err != nil {
 					return err
 				}

@@ -32,7 +32,7 @@ rejected. Exit code 6: no engine fits.`,
 		Args: command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.With(c.Context(), func(r *connect.Registry) error {
-				query, err := v.query(c.Context(), q, args[0])
+				query, err := v.query(c, r, q, args[0])
 				if err != nil {
 					return err
 				}

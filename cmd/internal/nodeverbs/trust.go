@@ -59,7 +59,7 @@ recorded it, or, without a history, only a claim.`,
 						return registry.Errorf(registry.CodeInvalid, "--restrictions: %w", err)
 					}
 				}
-				query, err := v.query(c.Context(), machine, "")
+				query, err := v.query(c, nil, machine, "")
 				if err != nil {
 					return err
 				}

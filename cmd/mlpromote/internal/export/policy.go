@@ -160,8 +160,9 @@ func (a *Admission) addKeys(ctx context.Context, in *connect.Registry, now time.
 	for _, l := range a.LeftOut {
 		why += "; " + l.Entry + ": " + l.Why
 	}
-	return registry.Errorf(registry.CodeInvalid,
-		"export policy: no key of a promoter covers %s, so nothing could be admitted%s", a.ResourceURI, registry.PlainText(why))
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+		"export policy: no key of a promoter covers %s, so nothing could be admitted%s", a.ResourceURI, registry.PlainText(why)),
+		"the trusted keys are read here, also for a service: --policy-dir names a folder with its environments.yaml and public keys")
 }
 
 func refuses(k signer.RoleKey, now time.Time) string {

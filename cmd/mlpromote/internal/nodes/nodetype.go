@@ -77,6 +77,9 @@ func nodeTypePutCommand(a *program.App) *cobra.Command {
 				if err := i.NodeTypes.Put(c.Context(), args[0], described); err != nil {
 					return err
 				}
+				if len(described.Runtimes) == 0 {
+					a.UI.Warn("node type " + args[0] + " has no runtime, so no engine fits it: name the runtimes of such machines with --runtime NAME:VERSION")
+				}
 				return a.UI.Result(args[0], registry.Named[artifact.Node]{Name: args[0], Document: described})
 			})
 		},
@@ -89,7 +92,14 @@ func nodeTypePutCommand(a *program.App) *cobra.Command {
 // readNodeType reads a node document, or describes a node of a cluster.
 func readNodeType(a *program.App, file, nodeName string) (artifact.Node, error) {
 	if nodeName == "" {
-		return wiring.ReadNode(file)
+		described, err := wiring.ReadNode(file)
+		if err == nil {
+			return described, nil
+		}
+		if _, other := readFleet(a, []string{file}); other == nil {
+			err = registry.Errorf(registry.CodeInvalid, "%s has nodes of a cluster, and is no node document: name one with --node NODE", file)
+		}
+		return artifact.Node{}, err
 	}
 	fleet, err := readFleet(a, []string{file})
 	if err != nil {

@@ -52,6 +52,9 @@ Nothing is registered. mlpromote node-type put NAME FILE --node NODE does that.`
 			for _, u := range report.Unread {
 				a.UI.Note("left out: %s: %s", ui.Plain(u.Object), ui.Plain(u.Why))
 			}
+			if len(report.Groups) == 0 {
+				a.UI.Note("there is no node in %s", strings.Join(args, ", "))
+			}
 			if len(report.Groups) > 0 {
 				a.UI.Note("nothing was registered. Labels do not name runtimes: mlpromote node-type put NAME FILE --node NODE --runtime NAME:VERSION")
 			}

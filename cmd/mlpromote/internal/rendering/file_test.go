@@ -98,6 +98,7 @@ func TestRefuseMarkers(t *testing.T) {
 		"another form":          {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"tag\"}\n", "want one of [ref digest image image-digest oci+native oci+fetch oci repository version]"},
 		"an image of a release": {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"write\": \"image\"}\n", "want engine or node-type"},
 		"a release in a volume": {"volumes:\n- image:\n    reference: x # {\"$mlpromote\": \"vision/digits\"}\n", "container runtimes mount images alone"},
+		"a ref for KServe":      {"model:\n  storageUri: x # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\", \"write\": \"image\"}\n", "KServe wants a scheme"},
 		"an engine in a volume": {"a: {b: 1}\nspec:\n  volumes: # of the pod\n  - name: m\n    image:\n      pullPolicy: Always\n      reference: x # {\"$mlpromote\": \"vision/digits\", \"engine\": \"cpu/int8\"}\n", "container runtimes mount images alone"},
 		"both":                  {"a: 1 # {\"$mlpromote\": \"vision/digits\", \"engine\": \"a/b\", \"node-type\": \"c\"}\n", "not both"},
 		"two markers":           {"a: 1 # {\"$mlpromote\": \"vision/digits\"} # {\"$mlpromote\": \"vision/digits\"}\n", "something behind it"},

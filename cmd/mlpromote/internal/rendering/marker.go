@@ -96,8 +96,13 @@ func (m *Marker) check() error {
 	return nil
 }
 
-// checkPlace refuses what the place of a value cannot use: container runtimes mount an empty folder from an engine, and no release.
+// checkPlace refuses forms that the place of a value cannot use: container runtimes mount an empty folder from an engine, and no release, and
+// KServe takes URIs.
 func (m Marker) checkPlace(path []string) error {
+	if len(path) > 0 && path[len(path)-1] == "storageUri" && schemes[m.Write] == "" {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "marker of %s: storageUri would get %q, and KServe wants a scheme", m.Model, m.Write),
+			"write: oci+native mounts the image form of an engine, and oci+fetch downloads it")
+	}
 	volume := []string{"volumes", "image", "reference"}
 	if len(path) < len(volume) || !slices.Equal(path[len(path)-len(volume):], volume) || m.Write == FormImage {
 		return nil

@@ -49,7 +49,7 @@ other byte as it is. A marker is a comment behind the value:
   reference: ""  # {"$mlpromote": "vision/digits", "node-type": "g6.xlarge"}
   digest: ""     # {"$mlpromote": "vision/digits", "engine": "linux-amd64-v1/int8", "write": "digest"}
 
-"write" is ref (the default), image, uri, digest, repository or version. Without "engine" and "node-type" the
+"write" is ref (the default), digest, image, image-digest, oci+native, oci+fetch, oci, repository or version. Without "engine" and "node-type" the
 release is meant. "env" takes another environment than --env. What may not be used there is not written.
 
 All files are checked before one is written. --check writes nothing: exit code 4 if a file

@@ -25,7 +25,6 @@ import (
 type Instance struct {
 	connect.Registry
 	Keys          *signer.Keyring
-	NodeTypes     storage.NodeTypes
 	Tokens        Tokens                 // of a service
 	Configuration farConfiguration       // of a service
 	Events        events                 // of a service; nil for the local directory

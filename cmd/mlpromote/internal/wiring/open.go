@@ -119,9 +119,9 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 		Registry: connect.Registry{
 			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content,
 			Verify: trust.Verify, VerifyNote: trust.VerifyNote, RoleKeys: trust.RoleKeys, KeyIDs: trust.KeyIDs,
-			Name: "the data directory " + l.Data, Nodes: here.NodeReports(svc, 0),
+			Name: "the data directory " + l.Data, Nodes: here.NodeReports(svc, 0), NodeTypes: l.localNodeTypes(here.DB),
 		},
-		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, Compare: compare, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
+		Keys: keys, Local: here, Service: svc, Compare: compare, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
 	}, nil
 }
 

@@ -16,7 +16,7 @@ func (l Location) openRemote(ctx context.Context) (*Instance, error) {
 		return nil, err
 	}
 	return &Instance{
-		Registry: *far, Keys: l.Keyring(), NodeTypes: api.NodeTypes(), Tokens: api, Configuration: api, Checkpoints: api, Events: api.Events,
+		Registry: *far, Keys: l.Keyring(), Tokens: api, Configuration: api, Checkpoints: api, Events: api.Events,
 		Pages: pages(l.Registry), Agreed: func(context.Context) error { return nil }, Close: func() error { return nil },
 	}, nil
 }
