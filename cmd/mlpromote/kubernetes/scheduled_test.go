@@ -29,7 +29,8 @@ func (c *cluster) fakeNode(name string, level int, more ...string) {
 			c.Errorf("%v: %s", err, out)
 		}
 	})
-	c.apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + ", labels: {" + labels + "}}}")
+	// Pods of other tests, which need a kubelet, do not tolerate the taint.
+	c.apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + ", labels: {" + labels + "}}, spec: {taints: [{key: no-kubelet, effect: NoSchedule}]}}")
 	const room = `{"status": {"capacity": {"cpu": "16", "memory": "64Gi", "pods": "50"}, "allocatable": {"cpu": "16", "memory": "64Gi", "pods": "50"}}}`
 	c.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "--patch="+room)
 }
