@@ -28,11 +28,13 @@ func TestPoliciesByTheirDefinitions(t *testing.T) {
 	t.Parallel()
 	none := fullAdmission()
 	none.Denied = nil
+	elsewhere := fullAdmission()
+	elsewhere.Summaries = "registry.example:5000/staging/summaries"
 	for consumer, d := range definitions() {
 		t.Run(consumer, func(t *testing.T) {
 			t.Parallel()
 			crd := d.read(t)
-			for name, a := range map[string]Admission{"full": fullAdmission(), "nothing denied": none} {
+			for name, a := range map[string]Admission{"full": fullAdmission(), "nothing denied": none, "summaries elsewhere": elsewhere} {
 				text, err := a.YAML(consumer, at)
 				if err != nil {
 					t.Fatal(err)

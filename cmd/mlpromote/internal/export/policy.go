@@ -35,6 +35,8 @@ type Admission struct {
 	Denied      []Denied   `json:"denied"` // by digest
 	// RestrictionList is the counter of the restriction list in force; 0: there is none.
 	RestrictionList int64 `json:"restrictionList"`
+	// Summaries is where policy-controller finds summaries in cosign's older form, HOST[:PORT]/REPOSITORY. Empty: beside the image.
+	Summaries string `json:"summaries,omitempty"`
 	// Repositories are those whose content needs a summary: ENV/MODEL, or ENV for a whole environment.
 	Repositories []string `json:"repositories"`
 	// Partial is true if digests can be missing that the caller's token does not show.
@@ -68,6 +70,7 @@ type Denied struct {
 type AdmissionOptions struct {
 	Environment, Model string
 	Host               string // empty: that of the registry
+	Summaries          string // as in Admission
 	RefuseBreakGlass   bool
 	// Partial writes the policy also if the caller may not read all that it needs.
 	Partial bool
@@ -87,7 +90,7 @@ func Admit(ctx context.Context, in *connect.Registry, o AdmissionOptions) (Admis
 	}
 	a := Admission{
 		Environment: e.Name, Model: o.Model, Host: o.Host, ResourceURI: in.Envs.EnvironmentURI(e.Name), VerifierID: evidence.VerifierID(in.Envs.Registry),
-		Levels: []string{evidence.VSALevelParity, evidence.VSALevelBreakGlass}, registry: in.Envs.Registry,
+		Levels: []string{evidence.VSALevelParity, evidence.VSALevelBreakGlass}, Summaries: o.Summaries, registry: in.Envs.Registry,
 		LeftOut: []LeftOut{},
 	}
 	if o.RefuseBreakGlass {

@@ -9,11 +9,10 @@ import (
 
 // policyController writes two ClusterImagePolicies: an image must satisfy all that match it, so the second one denies
 // digests whatever the first one accepts. Source of its fields: docs/api-types/index.md of policy-controller 0.15.1. Its
-// authorities with keys read attestations of cosign's older form alone, and refuse signatureFormat: bundle
-// (checkOptsFromAuthority).
+// authorities with keys read attestations of cosign's older form alone, and refuse signatureFormat: bundle.
 func (a Admission) policyController(at time.Time) string {
 	var b strings.Builder
-	b.WriteString("# Admits images and image volumes of these repositories that mlpromote promoted. Written by mlpromote export policy:\n" +
+	b.WriteString("# Admits images of these repositories that mlpromote promoted. Written by mlpromote export policy:\n" +
 		"# write it again after each promotion key or quarantine that changes, and check it with --check.\n")
 	head := func(name string) {
 		b.WriteString("apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\n" + a.metadata(name, at) + "spec:\n  mode: enforce\n  images:\n")
@@ -25,6 +24,9 @@ func (a Admission) policyController(at time.Time) string {
 	b.WriteString("  authorities:\n")
 	for _, k := range a.Keys {
 		fmt.Fprintf(&b, "    - name: promoter-%s\n      key:\n        hashAlgorithm: sha256\n        data: %s", k.ID[:16], block(k.pem, 10))
+		if a.Summaries != "" {
+			fmt.Fprintf(&b, "      source:\n        - oci: %s\n", strconv.Quote(a.Summaries))
+		}
 		fmt.Fprintf(&b, "      attestations:\n        - name: summary\n          predicateType: https://slsa.dev/verification_summary/v1\n"+
 			"          policy:\n            type: cue\n            data: %s", block(a.cue(), 14))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,8 @@ already is left alone.
 
 --host is the registry as nodes name it in images, if that is not the address that this program reads. Keys
 that are revoked are left out, and so are identities. policy-controller reads summaries of keys only in
-cosign's older form: attach them with cosign attach attestation (docs/how-to/hand-over.md).`,
+cosign's older form: attach them with cosign attach attestation (docs/how-to/hand-over.md). --summaries
+names the repository that has them. The default is the repository of the image.`,
 		Example: `  mlpromote export policy --for kyverno --env prod -o mlpromote-prod.yaml
   mlpromote export policy --for kyverno --env prod --check mlpromote-prod.yaml`,
 		Args: command.Exactly(),
@@ -55,6 +57,9 @@ cosign's older form: attach them with cosign attach attestation (docs/how-to/han
 			}
 			if !slices.Contains([]string{ForKyverno, ForPolicyController}, consumer) {
 				return registry.Errorf(registry.CodeInvalid, "--for %.40q: want %s or %s", consumer, ForPolicyController, ForKyverno)
+			}
+			if err := summariesFor(consumer, o.Summaries); err != nil {
+				return err
 			}
 			if o.Model != "" {
 				if err := registry.ValidateModel(o.Model); err != nil {
@@ -78,12 +83,31 @@ cosign's older form: attach them with cosign attach attestation (docs/how-to/han
 	c.Flags().StringVar(&o.Environment, "env", "", "environment that something is promoted to")
 	c.Flags().StringVar(&o.Model, "model", "", "only this model (default: every model of the environment)")
 	c.Flags().StringVar(&o.Host, "host", "", "HOST[:PORT] of the registry in the names of images (default: the address that this program reads)")
+	c.Flags().StringVar(&o.Summaries, "summaries", "", "HOST[:PORT]/REPOSITORY in which policy-controller finds summaries in cosign's older form (default: the repository of the image)")
 	c.Flags().BoolVar(&o.RefuseBreakGlass, "refuse-break-glass", false, "do not admit releases that were promoted with skipped requirements")
 	c.Flags().BoolVar(&o.Partial, "partial", false, "write it also with a token that may not read all models: denied digests are missing then")
 	c.Flags().StringVarP(&file, "out", "o", "", "file to write")
 	c.Flags().StringVar(&check, "check", "", "file of an earlier export: check whether it is current")
 	command.Required(c, "for", "env")
 	return c
+}
+
+// summariesFor checks the name of a repository for summaries, if there is one.
+func summariesFor(consumer, repository string) error {
+	if repository == "" {
+		return nil
+	}
+	if consumer != ForPolicyController {
+		return registry.Errorf(registry.CodeInvalid, "--summaries: %s finds summaries by itself: want --for %s", consumer, ForPolicyController)
+	}
+	host, name, _ := strings.Cut(repository, "/")
+	if err := registry.ValidateHost(host); err != nil {
+		return err
+	}
+	if !registry.ValidRepository(name) {
+		return registry.Errorf(registry.CodeInvalid, "--summaries %.200q: want HOST[:PORT]/REPOSITORY", repository)
+	}
+	return nil
 }
 
 // writePolicy writes the file, unless it says the same already. It does not go back to an older restriction list.
