@@ -183,6 +183,17 @@ $(KUBERNETES)/runc: $(call kubernetes-sources,runc)
 $(KUBERNETES)/policy-controller: $(call kubernetes-sources,policycontroller)
 	@echo 'building policy-controller, to run tests in a cluster; minutes, once' >&2
 	cd tools/kubernetes/policycontroller && CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ tool
+$(KUBERNETES)/kyverno: $(call kubernetes-sources,kyverno)
+	@echo 'building Kyverno, to run tests in a cluster; minutes, once' >&2
+	cd tools/kubernetes/kyverno && CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ tool
+.DELETE_ON_ERROR: # else half a file counts as made
+# What their releases install beside the programs, which run outside of pods here.
+$(KUBERNETES)/policy-controller.yaml: tools/kubernetes/policycontroller/go.mod $(KUBERNETES)/policy-controller
+	cd tools/kubernetes/policycontroller && cd "$$(go list -m -f '{{.Dir}}' github.com/sigstore/policy-controller)/config" && \
+		for file in $$(awk '$$1 == "-" {print $$2}' kustomization.yaml); do cat "$$file" && printf '\n---\n' || exit 1; done >$@
+$(KUBERNETES)/kyverno.yaml: tools/kubernetes/kyverno/go.mod $(KUBERNETES)/kyverno
+	cd tools/kubernetes/kyverno && awk 'BEGIN {RS = ORS = "\n---\n"} !/\nkind: Deployment\n/' \
+		"$$(go list -m -f '{{.Dir}}' github.com/kyverno/kyverno)/config/install-latest-testing.yaml" >$@
 
 # The part of KServe that downloads models for its servers.
 KSERVE := $(CURDIR)/tools/kserve/.venv/bin/python
@@ -193,11 +204,11 @@ $(KSERVE): tools/kserve/requirements.lock
 
 # The tests have no network but a loopback of their own, so all that they install is installed before.
 # RUN='^TestMounted$$' takes some tests; COMMAND='sh check.sh' runs a command of yours in the cluster in their place.
-interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KSERVE) $(S3SERVER) tools/helm/bin/helm ## Run the tests in a cluster that they start: Kubernetes and containerd, as root on Linux; 15 minutes of a processor once
+interop-kubernetes: setup build $(KUBERNETES)/components $(KUBERNETES)/containerd $(KUBERNETES)/runc $(KUBERNETES)/policy-controller.yaml $(KUBERNETES)/kyverno.yaml $(KSERVE) $(S3SERVER) tools/cosign/bin/cosign tools/helm/bin/helm ## Run the tests in a cluster that they start: Kubernetes, containerd and admission controllers, as root on Linux; half an hour of a processor once
 	@sh tools/setup.sh kubernetes
 	@$(MAKE) --no-print-directory image IMAGE='$(KUBERNETES)/image' IMAGE_ARCHS="$$(go env GOARCH)"
 	bin/mlpromote toolchain install onnxruntime
-	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_HELM='$(CURDIR)/tools/helm/bin/helm' MLPROMOTE_S3SERVER='$(S3SERVER)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' MLPROMOTE_KUBERNETES_DIR='$(CURDIR)' \
+	@MLPROMOTE_KUBERNETES='$(KUBERNETES)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' MLPROMOTE_HELM='$(CURDIR)/tools/helm/bin/helm' MLPROMOTE_S3SERVER='$(S3SERVER)' MLPROMOTE_TEST_BUILT='$(CURDIR)/bin/mlpromote' MLPROMOTE_KSERVE_PYTHON='$(KSERVE)' MLPROMOTE_KUBERNETES_COMMAND='$(COMMAND)' MLPROMOTE_KUBERNETES_DIR='$(CURDIR)' \
 		$(if $(COMMAND),go test -v,$(COUNT)) -count=1 -timeout=30m $(if $(COMMAND),-run '^TestCommand$$',$(if $(RUN),-run '$(RUN)')) ./cmd/mlpromote/kubernetes
 
 lint: setup ## Check formatting, house rules and architecture

@@ -78,12 +78,37 @@ func (c *cluster) kubectl(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// within runs kubectl in a namespace that is not the test's. It must succeed.
+func (c *cluster) within(namespace, stdin string, args ...string) string {
+	c.Helper()
+	out, err := c.run(stdin, append([]string{c.program("components"), "kubectl", "--namespace=" + namespace}, args...)...)
+	if err != nil {
+		c.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
 // apply makes objects as YAML describes them.
 func (c *cluster) apply(objects string) {
 	c.Helper()
 	if out, err := c.try(objects, "apply", "--filename=-"); err != nil {
 		c.Fatalf("kubectl apply: %v\n%s\n%s", err, out, objects)
 	}
+}
+
+// beside starts a server of the test beside the cluster, until the end of the test.
+func (c *cluster) beside(p *program) {
+	c.Helper()
+	p.log = c.path("logs", p.name)
+	if err := p.start(); err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() {
+		p.kill()
+		if c.Failed() {
+			c.Logf("%s:\n%s", p.name, tail(p.log))
+		}
+	})
 }
 
 // finished waits for the end of the first container of a pod, and returns its exit code and its log.

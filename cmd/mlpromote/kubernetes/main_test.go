@@ -144,7 +144,10 @@ func furnish(folder string) error {
 		errs = append(errs, os.MkdirAll(filepath.Dir(copied), 0o755), os.WriteFile(copied, []byte(text), 0o644),
 			syscall.Mount(copied, path, "", syscall.MS_BIND, ""))
 	}
-	for _, args := range [][]string{{"link", "set", "lo", "up"}, {"address", "add", nodeAddress + "/32", "dev", "lo"}} {
+	for _, args := range [][]string{
+		{"link", "set", "lo", "up"}, {"address", "add", nodeAddress + "/32", "dev", "lo"},
+		{"route", "add", serviceIPs, "dev", "lo", "src", nodeAddress}, // for servers that ask a Service; kube-proxy takes it from there
+	} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			errs = append(errs, fmt.Errorf("ip %s: %w: %s", args, err, out))
 		}

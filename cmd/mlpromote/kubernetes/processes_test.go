@@ -23,6 +23,7 @@ const patience = 2 * time.Minute
 type program struct {
 	name, log string
 	argv      []string
+	env       []string     // beside that of this process
 	ready     func() error // nil when it serves
 
 	mutex sync.Mutex
@@ -41,7 +42,7 @@ func (p *program) start() error {
 	defer log.Close()
 	p.cmd = exec.CommandContext(context.Background(), p.argv[0], p.argv[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(p.argv[0])+":"+os.Getenv("PATH")) // containerd and the kubelet look for others there
+	p.cmd.Env = append(append(os.Environ(), p.env...), "PATH="+filepath.Dir(p.argv[0])+":"+os.Getenv("PATH")) // containerd and the kubelet look for others there
 	registrytest.EndWithTests(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return err
