@@ -60,7 +60,7 @@ func (c *cluster) admission(j *programtest.Job, flags ...string) *admission {
 	return &admission{cluster: c, job: j, file: file, export: append([]string{"export", "policy", "--env", "prod", "-o", file}, flags...)}
 }
 
-// asks asks whether a pod with an image is admitted, and returns the image that it has then, or why it is not admitted.
+// asks returns the image with which a pod is admitted, or why the pod is refused.
 func (a *admission) asks(pod, image string) (admitted, refused string) {
 	out, err := a.try(strings.Replace(pod, "IMAGE", image, 1), "create", "--dry-run=server", "--filename=-",
 		"--output=jsonpath={.spec.containers[0].image}{.spec.volumes[?(@.name==\"model\")].image.reference}")
