@@ -4,6 +4,7 @@ package kubernetes_test
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -213,7 +214,8 @@ func everywhere(t *testing.T, test func(t *testing.T, r *rendered)) {
 		"volume.yaml": nil, "replicas.yaml": nil,
 		"volume.yaml, everything set": {"--set", "volume.class=fast,pullSecrets={pull,second},serviceAccountAnnotations.a/b=c,serviceMonitor=true,ingress.enabled=true," +
 			"ingress.annotations.a/b=c,networkPolicy.monitoring=prometheus,networkPolicy.egress={443}"},
-		"replicas.yaml, everything off": {"--set", "replicas=1,keys=,serviceMonitor=false,ingress.enabled=false,settings.insecure_http=true,networkPolicy.enabled=false"},
+		"volume.yaml, node port":        {"--set", "service.type=NodePort,service.nodePort=30443,service.annotations.a/b=c,url=https://registry.example.com:30443"},
+		"replicas.yaml, everything off": {"--set", "replicas=1,keys=,serviceMonitor=false,ingress.enabled=false,ingress.class=,ingress.tls=,settings.insecure_http=true,networkPolicy.enabled=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,23 +242,47 @@ func TestRefused(t *testing.T) {
 		{"volume.yaml", "replicas=2", "replicas is 2 without stores: replicas share a PostgreSQL database and a bucket"},
 		{"volume.yaml", "tls=", "nothing terminates TLS"},
 		{"replicas.yaml", "ingress.enabled=false", "nothing terminates TLS"},
+		{"replicas.yaml", "ingress.enabled=false,tls=mlpromote-tls", "ingress has settings without ingress.enabled"},
+		{"volume.yaml", "ingress.class=traefik", "ingress has settings without ingress.enabled"},
+		{"replicas.yaml", "volume.size=1Gi", "volume is set beside stores"},
+		{"replicas.yaml", "service.type=LoadBalancer,serviceMonitor=false", "service.type is LoadBalancer without tls"},
+		{"volume.yaml", "service.nodePort=30443", "it needs service.type NodePort"},
+		{"volume.yaml", "service.type=LoadBalancer,serviceMonitor=true", "which need no token"},
+		{"volume.yaml", "service.type=ExternalName", "value must be one of"},
 		{"volume.yaml", "image=", `image is "": want REPOSITORY:VERSION`},
 		{"volume.yaml", "image=registry.example.com:5000/mlpromote", "want REPOSITORY:VERSION"},
 		{"volume.yaml", "image=registry.example.com/mlpromote:latest", "name a version"},
+		{"volume.yaml", "image=registry.example.com/mlpromote:Latest", "name a version"},
 		{"volume.yaml", "image=registry.example.com/mlpromote@sha256:ab", "want REPOSITORY:VERSION"},
 		{"volume.yaml", "url=", "url is"},
 		{"volume.yaml", "url=http://registry.example.com", "want the https:// URL"},
-		{"volume.yaml", "url=https://registry.example.com/path", "without a path"},
+		{"volume.yaml", "url=https://registry.example.com/path", "without a user or a path"},
+		{"volume.yaml", "url=https://user:password@registry.example.com", "without a user or a path"},
+		{"volume.yaml", "url=https://registry.example.com?a=b", "without a user or a path"},
+		{"volume.yaml", "url=https://:443", "want the https:// URL"},
+		{"volume.yaml", "url=https://registry.example.com:65536", "ports end at 65535"},
 		{"volume.yaml", "policy.environments=", "policy.environments is missing"},
 		{"volume.yaml", "replicas=0", "minimum: got 0, want 1"},
 		{"volume.yaml", "replica=2", "additional properties 'replica' not allowed"},
 		{"volume.yaml", "volume.sise=1Gi", "additional properties 'sise' not allowed"},
 		{"volume.yaml", "volume.size=much", "does not match pattern"},
+		{"volume.yaml", "volume.size=10GB", "does not match pattern"},
+		{"volume.yaml", "resources.limits.memory=1GB", "does not match pattern"},
 		{"volume.yaml", "ingress.host=x", "additional properties 'host' not allowed"},
 		{"volume.yaml", "networkPolicy.egress={70000}", "/networkPolicy/egress/0"},
 		{"volume.yaml", "tls=../secret", "does not match pattern"},
-		{"volume.yaml", "settings.gc_keep=1h", "value must be one of"},
-		{"volume.yaml", "settings.database=postgres://user:password@db/x", "value must be one of"},
+		{"volume.yaml", "settings.gc_keep=1h", "additional properties 'gc_keep' not allowed"},
+		{"volume.yaml", "settings.database=postgres://user:password@db/x", "additional properties 'database' not allowed"},
+		{"volume.yaml", "settings.gc_keep_for=90d", "does not match pattern"},
+		{"volume.yaml", "settings.gc_interval=-1h", "does not match pattern"},
+		{"volume.yaml", "settings.body_timeout=0s", "/settings/body_timeout"},
+		{"volume.yaml", "settings.gc_keep_heads=many", "got string, want integer"},
+		{"volume.yaml", "settings.rate_limit=0.5", "want integer"},
+		{"volume.yaml", "settings.max_uploads=-1", "minimum: got -1, want 0"},
+		{"volume.yaml", "settings.max_header_bytes=10", "minimum: got 10, want 1,024"},
+		{"volume.yaml", "settings.log_level=loud", "value must be one of"},
+		{"volume.yaml", "settings.hosts=https://second.example.com", "does not match pattern"},
+		{"volume.yaml", "settings.insecure_http=yes", "got string, want boolean"},
 		{"volume.yaml", "policy.files.x=-----BEGIN ENCRYPTED PRIVATE KEY-----", "policy.files has a private key, x"},
 		{"volume.yaml", "policy.files.a/b=x", "invalid propertyName 'a/b'"},
 		{"volume.yaml", `policy.files.access\.yaml=x`, "pass it as policy.environments or policy.access"},
@@ -278,7 +304,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The schema has the settings of the service, less those that the chart sets itself.
+// The schema has the settings of the service, less those that the chart sets itself, and takes the default of each.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/reference/serve.md")
@@ -286,32 +312,36 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := strings.Fields("data keys listen database storage policy_dir url auth tls_cert tls_key metrics_listen shutdown_delay shutdown_grace")
-	var want []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `--[^|]*\\| `MLPROMOTE_[^|]*\\| `([a-z_]+)`").FindAllSubmatch(text, -1) {
-		if !slices.Contains(own, string(m[1])) {
-			want = append(want, string(m[1]))
+	var want, defaults []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `--[^|]*\\| `MLPROMOTE_[^|]*\\| `([a-z_]+)` \\| (\\S+) \\|").FindAllStringSubmatch(string(text), -1) {
+		if slices.Contains(own, m[1]) {
+			continue
+		}
+		want = append(want, m[1])
+		if m[2] != "-" {
+			defaults = append(defaults, "settings."+m[1]+"="+m[2])
 		}
 	}
+	render(t, "volume.yaml", "--set", strings.Join(defaults, ","))
 	var schema struct {
 		Properties struct {
-			Settings struct {
-				PropertyNames struct{ Enum []string }
-			}
+			Settings struct{ Properties map[string]any }
 		}
 	}
 	data, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
 	if err == nil {
 		err = yaml.Unmarshal(data, &schema)
 	}
-	if got := schema.Properties.Settings.PropertyNames.Enum; err != nil || !slices.Equal(got, want) || len(want) < 20 {
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(schema.Properties.Settings.Properties)); err != nil || !slices.Equal(got, want) || len(defaults) < 20 {
 		t.Errorf("the schema has the settings %q, error %v; docs/reference/serve.md has %q", got, err, want)
 	}
-	pod, _ := render(t, "volume.yaml", "--set", "settings.disk_reserve=10737418240,settings.rate_limit=0.5,settings.log_format=text,settings.hosts=second.example.com,settings.private_webhooks_unsafe=true").pod(t)
+	pod, _ := render(t, "volume.yaml", "--set", "settings.disk_reserve=10737418240,settings.rate_limit=50,settings.log_format=text,settings.hosts=second.example.com,settings.private_webhooks_unsafe=true").pod(t)
 	env := make(map[string]string)
 	for _, e := range pod.Spec.Containers[0].Env {
 		env[e.Name] = cmp.Or(env[e.Name], e.Value)
 	}
-	for name, value := range map[string]string{"MLPROMOTE_DISK_RESERVE": "10737418240", "MLPROMOTE_RATE_LIMIT": "0.5", "MLPROMOTE_LOG_FORMAT": "text",
+	for name, value := range map[string]string{"MLPROMOTE_DISK_RESERVE": "10737418240", "MLPROMOTE_RATE_LIMIT": "50", "MLPROMOTE_LOG_FORMAT": "text",
 		"MLPROMOTE_PRIVATE_WEBHOOKS_UNSAFE": "true", "MLPROMOTE_HOSTS": ""} {
 		if env[name] != value {
 			t.Errorf("%s is %q, want %q", name, env[name], value)

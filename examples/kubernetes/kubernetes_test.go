@@ -4,7 +4,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -161,6 +160,29 @@ func wantSecret(t *testing.T, name, key string) {
 	}
 }
 
+// variable is the value of a variable of a container.
+func variable(c corev1.Container, name string) string {
+	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return c.Env[i].Value
+}
+
+// Commands in the pod use the folders of the service, also the folder of keys if there is none: else they would make a key.
+func TestCommandsInThePod(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rendered) {
+		template, _ := r.pod(t)
+		c := template.Spec.Containers[0]
+		for name, want := range map[string]string{"MLPROMOTE_DATA": "/data", "MLPROMOTE_POLICY_DIR": "/policy", "MLPROMOTE_KEYS": "/keys"} {
+			if got := variable(c, name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
 // The files of the policy are mounted as a folder, byte for byte.
 func TestPolicyIsAFolder(t *testing.T) {
 	t.Parallel()
@@ -168,8 +190,8 @@ func TestPolicyIsAFolder(t *testing.T) {
 		template, _ := r.pod(t)
 		c := template.Spec.Containers[0]
 		i := slices.IndexFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return v.Name == "policy" })
-		if i < 0 || !slices.Contains(c.Args, "--policy-dir="+c.VolumeMounts[i].MountPath) {
-			t.Fatalf("args %v, mounts %v: want --policy-dir at the mount of policy", c.Args, c.VolumeMounts)
+		if i < 0 || variable(c, "MLPROMOTE_POLICY_DIR") != c.VolumeMounts[i].MountPath {
+			t.Fatalf("env %v, mounts %v: want MLPROMOTE_POLICY_DIR at the mount of policy", c.Env, c.VolumeMounts)
 		}
 		if got := r.config.Data; len(got) != 3 || got["environments.yaml"] != environments || got["access.yaml"] != accessRules ||
 			got["promoter.pub"] != "-----BEGIN PUBLIC KEY-----\n" {
@@ -232,8 +254,22 @@ func TestOptional(t *testing.T) {
 		t.Error("volume.yaml asks for neither an ingress nor a monitor, and the network policy is the default")
 	}
 	template, _ := off.pod(t)
-	if off.network != nil || off.monitor != nil || strings.Contains(strings.Join(template.Spec.Containers[0].Args, " "), "--keys") {
-		t.Errorf("keys, policy or monitor are there: %v", template.Spec.Containers[0].Args)
+	hasKeys := slices.ContainsFunc(template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "keys" })
+	if off.network != nil || off.monitor != nil || hasKeys {
+		t.Errorf("keys, policy or monitor are there: %v", template.Spec.Volumes)
+	}
+	if volume.service.Spec.Type != corev1.ServiceTypeClusterIP || volume.service.Spec.Ports[0].NodePort != 0 || volume.service.Annotations != nil {
+		t.Errorf("the service is %+v, want one for the cluster alone", volume.service.Spec)
+	}
+	ports := render(t, "volume.yaml", "--set", "service.type=NodePort,service.nodePort=30443,service.annotations.a/b=c").service
+	if ports.Spec.Type != corev1.ServiceTypeNodePort || ports.Spec.Ports[0].NodePort != 30443 || ports.Annotations["a/b"] != "c" {
+		t.Errorf("the service is %+v, annotations %v", ports.Spec, ports.Annotations)
+	}
+	if claim := volume.claim.Spec.Resources.Requests.Storage().String(); claim != "100Gi" {
+		t.Errorf("the claim is of %s", claim)
+	}
+	if claim := render(t, "volume.yaml", "--set", "volume.size=").claim.Spec.Resources.Requests.Storage().String(); claim != "20Gi" {
+		t.Errorf("without volume.size the claim is of %s, want 20Gi", claim)
 	}
 	for _, e := range template.Spec.Containers[0].Env {
 		if e.Name == "COSIGN_PASSWORD" {

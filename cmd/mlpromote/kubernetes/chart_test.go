@@ -34,6 +34,7 @@ type chart struct {
 	client *http.Client
 	scheme string // of the pods
 	port   string // of the Service
+	node   string // port of the Service on the node, in place of its own address; empty: none
 }
 
 // chartFiles are files of the page that begin with a comment of their name.
@@ -64,6 +65,9 @@ func (c *cluster) chart(values ...string) *chart {
 	h.client = &http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			if h.node != "" {
+				return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(nodeAddress, h.node))
+			}
 			address, err := c.try("", "get", "service/registry", "--output=jsonpath={.spec.clusterIP}")
 			if err != nil {
 				return nil, fmt.Errorf("%w: %s", err, address)
@@ -77,10 +81,6 @@ func (c *cluster) chart(values ...string) *chart {
 			c.Log(log)
 		}
 	})
-	// The addresses of Services have no route on this node, which has no default route.
-	if out, err := c.run("", "ip", "route", "replace", serviceIPs, "dev", "lo", "src", nodeAddress); err != nil {
-		c.Fatalf("ip route: %v\n%s", err, out)
-	}
 	c.kubectl("label", "namespace", c.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	c.kubectl("create", "secret", "generic", "mlpromote-keys", "--from-file="+h.path("promoter.key"), "--from-literal=password=secret")
 	c.kubectl("create", "secret", "tls", "mlpromote-tls", "--cert="+h.path("tls.crt"), "--key="+h.path("tls.key"))
@@ -246,13 +246,17 @@ spec:
 	t.Cleanup(func() { c.kubectl("delete", "persistentvolume", c.namespace, "--wait=false") })
 
 	token := h.install("volume.yaml")
+	h.wantPolicyInPod()
 	h.answers(http.MethodGet, "/v2/_catalog", "", http.StatusUnauthorized)
 	h.answers(http.MethodGet, "/v2/_catalog", token, http.StatusOK)
 	h.answers(http.MethodPost, lab, token, http.StatusForbidden)
 
 	h.configure()
-	h.must(h.like("upgrade", "volume.yaml", "2")...)
+	h.must(append(h.like("upgrade", "volume.yaml", "2"), "--set", "service.type=NodePort,service.nodePort=30443")...)
 	h.answers(http.MethodPost, lab, token, http.StatusAccepted)
+	h.node = "30443"
+	h.answers(http.MethodPost, lab, token, http.StatusAccepted)
+	h.node = ""
 	h.runs("2")
 
 	broken := h.like("upgrade", "volume.yaml", "3")
@@ -267,8 +271,27 @@ spec:
 	h.runs("1")
 
 	h.must("uninstall", "registry", "--wait", "--timeout", patience.String())
+	h.values = append(h.values, "keys=")
 	h.must(h.like("install", "volume.yaml", "2")...)
 	h.answers(http.MethodPost, lab, token, http.StatusAccepted)
+	if log := c.kubectl("logs", "statefulset/registry"); !strings.Contains(log, "nothing can be promoted here") {
+		t.Errorf("without keys the log does not tell that nothing can be promoted:\n%s", log)
+	}
+	h.wantPolicyInPod()
+	c.kubectl("exec", "statefulset/registry", "--", "/mlpromote", "token", "create", "second", "--allow", "read")
+	if made, err := filepath.Glob(filepath.Join(folder, "keys", "*")); err != nil || len(made) > 0 {
+		t.Errorf("the service and the commands in the pod made the keys %q, error %v", made, err)
+	}
+}
+
+// wantPolicyInPod wants a command in the pod to see the policy of the release.
+func (h *chart) wantPolicyInPod() {
+	h.Helper()
+	// Its exit code says that prod has no key of a builder.
+	seen, _ := h.try("", "exec", "statefulset/registry", "--", "/mlpromote", "environments", "check")
+	if !strings.Contains(seen, "promoter.pub") {
+		h.Errorf("environments check in the pod does not see the policy of the release:\n%s", seen)
+	}
 }
 
 // fromPods relays connections of pods to a server on the loopback of the node, and returns the address for pods.
@@ -353,10 +376,10 @@ func TestChartReplicas(t *testing.T) {
 	h.configure()
 	h.must(h.like("upgrade", "replicas.yaml", "1")...)
 	h.answers(http.MethodPost, lab, token, http.StatusForbidden)
-	adopt := []string{"exec", "deployment/registry", "--", "/mlpromote", "configuration", "adopt", "--policy-dir", "/policy", "--keys", "/keys"}
+	adopt := []string{"exec", "deployment/registry", "--", "/mlpromote", "configuration", "adopt"}
 	err = eventually(func() (bool, error) { // the kubelet takes a while to bring a changed ConfigMap to its pods
 		// Its exit code says that prod has no key of a builder.
-		files, _ := c.try("", "exec", "deployment/registry", "--", "/mlpromote", "environments", "check", "--policy-dir", "/policy")
+		files, _ := c.try("", "exec", "deployment/registry", "--", "/mlpromote", "environments", "check")
 		return strings.Contains(files, "lab"), nil
 	})
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 
 // The pod and the rule for its token, as pages show them.
 var (
-	podOfPage  = regexp.MustCompile("(?s)\n```yaml deploy/pod.yaml\n(.*?)\n```")
-	ruleOfPage = regexp.MustCompile("(?s)### Kubernetes\n\n```yaml\n(.*?)\n```")
+	podOfPage       = regexp.MustCompile("(?s)\n```yaml deploy/pod.yaml\n(.*?)\n```")
+	authorityOfPage = regexp.MustCompile("(?s)\n```yaml ca.yaml\n(.*?)\n```")
+	ruleOfPage      = regexp.MustCompile("(?s)### Kubernetes\n\n```yaml\n(.*?)\n```")
 )
 
 func block(t *testing.T, page string, pattern *regexp.Regexp) string {
@@ -112,7 +113,7 @@ func TestDeployed(t *testing.T) {
 	}
 	// This service has a port and a CA of its own, and there is no DNS. The server of the page would not end.
 	pod := strings.NewReplacer(registryOfPage, `- {name: MLPROMOTE_REGISTRY, value: "`+m.URL+`"}
-        - {name: MLPROMOTE_CA, value: /trust/ca.pem}`, "\nspec:\n", "\nspec:\n  restartPolicy: Never\n  hostAliases: [{ip: "+nodeAddress+", hostnames: ["+registryName+"]}]\n").Replace(string(rendered))
+        `+block(t, "deploy.md", authorityOfPage), "\nspec:\n", "\nspec:\n  restartPolicy: Never\n  hostAliases: [{ip: "+nodeAddress+", hostnames: ["+registryName+"]}]\n").Replace(string(rendered))
 	c.apply(pod)
 	c.answers("digits")
 

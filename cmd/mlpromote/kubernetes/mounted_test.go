@@ -37,6 +37,9 @@ spec:
       configMap: {name: cases, optional: true}
 `
 
+// accountOfPage is the service account of the page on deployments, whose pods pull with a secret.
+var accountOfPage = regexp.MustCompile("(?s)\n```yaml account.yaml\n(.*?)\n```")
+
 // mounted is a service with a promoted release, and what pods need that compute a recorded case of it.
 type mounted struct {
 	*service
@@ -91,9 +94,14 @@ func (c *cluster) answers(pod string) {
 
 var referenceOfPod = regexp.MustCompile(`reference: \S+`)
 
+// naming is a pod whose image volume names something else than the image form.
+func (m *mounted) naming(name, reference string) string {
+	return referenceOfPod.ReplaceAllString(m.pod(name, m.secret), "reference: "+reference)
+}
+
 // empty is a pod that mounts the engine itself, and wants what containerd makes of it: a folder without a file.
-func (m *mounted) empty(name string) string {
-	pod := referenceOfPod.ReplaceAllString(m.pod(name, m.secret), "reference: "+m.job.Must("resolve", programtest.Model, "--env", "prod"))
+func (m *mounted) empty(name, engine string) string {
+	pod := m.naming(name, engine)
 	pod = regexp.MustCompile(`command: .*`).ReplaceAllString(pod, `command: [python3, -c, 'import os, sys; sys.exit(os.listdir("/engine"))']`)
 	return strings.Replace(pod, "subPath: models, ", "", 1)
 }
@@ -106,12 +114,29 @@ func TestMounted(t *testing.T) {
 	m := c.mounted()
 	c.apply(m.pod("golden", m.secret))
 	c.answers("golden")
-	c.apply(m.empty("empty"))
+	account := block(t, "deploy.md", accountOfPage)
+	c.apply(account)
+	c.kubectl("create", "secret", "docker-registry", "mlpromote-pull", "--docker-server="+m.Host(), "--docker-username=token", "--docker-password="+m.token)
+	c.apply(strings.Replace(m.pod("by-account", m.secret), "imagePullSecrets: [{name: "+m.secret+"}]", "serviceAccountName: digits", 1))
+	c.answers("by-account")
+
+	engine := m.job.Must("resolve", programtest.Model, "--env", "prod")
+	release, _, _ := strings.Cut(engine, "@")
+	for _, wrong := range []struct{ pod, reference, reason, message string }{
+		{"engine", engine, "CreateContainerError", `failed to ensure image subpath "models"`},
+		{"release", release + ":1.0.1", "ErrImagePull", "no match for platform in manifest"},
+	} {
+		c.apply(m.naming(wrong.pod, wrong.reference))
+		if message := c.waiting(wrong.pod, wrong.reason); !strings.Contains(message, wrong.message) {
+			t.Errorf("a pod with %s: %s; want %s, as docs/troubleshooting.md has it", wrong.reference, message, wrong.message)
+		}
+	}
+	c.apply(m.empty("empty", engine))
 	if code, log := c.finished("empty"); code != "1" || log != "[]" {
 		t.Errorf("containerd mounts %s of the engine itself (exit code %s): are docs/how-to/deploy.md and image-form.md still right?", log, code)
 	}
 	c.apply(m.pod("stranger", "none"))
-	if message := c.waiting("stranger", "ErrImagePull"); !strings.Contains(message, "401") {
+	if message := c.waiting("stranger", "ErrImagePull"); !strings.Contains(message, "401 Unauthorized") {
 		t.Errorf("a pod without a token: %s", message)
 	}
 }

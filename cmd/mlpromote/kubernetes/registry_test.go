@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -19,6 +21,11 @@ import (
 
 // registryName is the name of services of tests. The node knows their address.
 const registryName = "registry.example.com"
+
+// hostsOfPage is the file by which containerd knows the CA of a service, as the page on deployments shows it.
+var hostsOfPage = regexp.MustCompile("(?s)\n```toml /etc/containerd/certs.d/registry.example.com/hosts.toml\n(.*?)\n```")
+
+const caOfPage = "/etc/containerd/certs.d/registry.example.com/ca.pem"
 
 // service is a service of mlpromote beside the cluster, as on a machine of its own: with a certificate that containerd knows,
 // and for nobody without a token.
@@ -43,7 +50,7 @@ func (c *cluster) serve() *service {
 	}
 	s.token = (&programtest.Job{T: c.T, Program: s.Program, Env: append(os.Environ(), s.Env...)}).Must("token", "create", "admin", "--allow", "administer", "--data", s.Dir)
 	hosts := c.path("hosts", s.Host(), "hosts.toml")
-	text := "server = \"" + s.URL + "\"\n[host.\"" + s.URL + "\"]\n  ca = \"" + s.path("tls", "ca.pem") + "\"\n"
+	text := strings.NewReplacer(caOfPage, s.path("tls", "ca.pem"), "https://"+registryName, s.URL).Replace(block(c.T, "deploy.md", hostsOfPage))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(hosts), 0o755), os.WriteFile(hosts, []byte(text), 0o600)); err != nil {
 		c.Fatal(err)
 	}

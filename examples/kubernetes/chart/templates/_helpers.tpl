@@ -4,11 +4,15 @@
 {{- if not (regexMatch "^[^@[:space:]]+(:[^:/@[:space:]]+|@sha256:[0-9a-f]{64})$" $v.image) -}}
 {{- fail (printf "image is %q: want REPOSITORY:VERSION or REPOSITORY@sha256:DIGEST" $v.image) -}}
 {{- end -}}
-{{- if hasSuffix ":latest" $v.image -}}
+{{- if hasSuffix ":latest" (lower $v.image) -}}
 {{- fail (printf "image is %q: name a version, so that an upgrade and a rollback change the image" $v.image) -}}
 {{- end -}}
-{{- if not (regexMatch "^https://[^/[:space:]]+$" $v.url) -}}
-{{- fail (printf "url is %q: want the https:// URL of the service for its clients, without a path" $v.url) -}}
+{{- $label := "[a-z0-9]([-a-z0-9]*[a-z0-9])?" -}}
+{{- if not (regexMatch (printf "^https://%s([.]%s)*(:[1-9][0-9]{0,4})?$" $label $label) $v.url) -}}
+{{- fail (printf "url is %q: want the https:// URL of the service for its clients, https://HOST or https://HOST:PORT in lower case, without a user or a path" $v.url) -}}
+{{- end -}}
+{{- if gt (regexFind "[0-9]*$" (regexFind ":[0-9]+$" $v.url) | int) 65535 -}}
+{{- fail (printf "url is %q: ports end at 65535" $v.url) -}}
 {{- end -}}
 {{- if not $v.policy.environments -}}
 {{- fail "policy.environments is missing: pass the file, --set-file policy.environments=environments.yaml" -}}
@@ -24,8 +28,23 @@
 {{- if and (gt (int $v.replicas) 1) (not $v.stores) -}}
 {{- fail (printf "replicas is %d without stores: replicas share a PostgreSQL database and a bucket, so name the Secret with their URLs in stores" (int $v.replicas)) -}}
 {{- end -}}
+{{- if and $v.stores (or $v.volume.size $v.volume.class) -}}
+{{- fail "volume is set beside stores: with stores, catalog and content are not in a volume, so leave volume out" -}}
+{{- end -}}
 {{- if not (or $v.tls $v.ingress.enabled $v.settings.insecure_http) -}}
 {{- fail "nothing terminates TLS: name a Secret with the certificate in tls, or set ingress.enabled; behind a proxy of your own, set settings.insecure_http" -}}
+{{- end -}}
+{{- if and (not $v.ingress.enabled) (or $v.ingress.class $v.ingress.tls $v.ingress.annotations) -}}
+{{- fail "ingress has settings without ingress.enabled: set it to true, or leave the others out" -}}
+{{- end -}}
+{{- if and (eq $v.service.type "LoadBalancer") (not (or $v.tls $v.settings.insecure_http)) -}}
+{{- fail "service.type is LoadBalancer without tls: tokens would cross the network in the clear, so name a Secret with the certificate in tls" -}}
+{{- end -}}
+{{- if and $v.service.nodePort (ne $v.service.type "NodePort") -}}
+{{- fail (printf "service.nodePort is %d: it needs service.type NodePort" (int $v.service.nodePort)) -}}
+{{- end -}}
+{{- if and $v.serviceMonitor (ne $v.service.type "ClusterIP") -}}
+{{- fail (printf "serviceMonitor adds the metrics, which need no token, to a Service of the type %s, outside the cluster: scrape pods by their annotations prometheus.io instead" $v.service.type) -}}
 {{- end -}}
 {{- end -}}
 
@@ -91,11 +110,6 @@ spec:
       image: {{ $v.image | quote }}
       args:
         - serve
-        - --data=/data
-        - --policy-dir=/policy
-        {{- if $v.keys }}
-        - --keys=/keys
-        {{- end }}
         - --listen=:5443
         - --metrics-listen=:9090
         {{- if $v.tls }}
@@ -108,6 +122,11 @@ spec:
         - {{ printf "--hosts=%s" (include "mlpromote.hosts" .) | quote }}
         - --auth
       env:
+        # Also for commands in the pod, which then see this policy. Without a Secret of keys the folder does not exist, and no
+        # command makes a key in a folder that is named.
+        - {name: MLPROMOTE_DATA, value: /data}
+        - {name: MLPROMOTE_POLICY_DIR, value: /policy}
+        - {name: MLPROMOTE_KEYS, value: /keys}
         - {name: MLPROMOTE_SHUTDOWN_DELAY, value: 10s}
         - {name: MLPROMOTE_SHUTDOWN_GRACE, value: 2m}
         {{- range $key, $value := merge (omit $v.settings "hosts" "insecure_http") (dict "log_format" "json") }}
