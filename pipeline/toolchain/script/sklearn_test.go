@@ -154,7 +154,7 @@ func TestRunRegressors(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, _ := outcome.File("outputs/engine/cases.safetensors")
-	near(t, file, readShard(t, made.Path), readShard(t, filepath.Join(dir, "gaussian.safetensors")), 0)
+	near(t, file, readShard(t, made.Path), readShard(t, filepath.Join(dir, "gaussian.safetensors")), 1e-4) // the order of its sums depends on the number of threads
 }
 
 func TestImportScikitLearnRefuses(t *testing.T) {
