@@ -17,7 +17,7 @@ import (
 )
 
 // trainedHead is the first paragraph of the page: when, with what and on which seeds.
-func trainedHead(t *testing.T, all []engineRecord, seeds, part string) string {
+func trainedHead(t *testing.T, all []engineRecord, seeds string, of []int, part string) string {
 	t.Helper()
 	runtimes := make(map[string]bool)
 	for _, r := range all {
@@ -29,7 +29,7 @@ func trainedHead(t *testing.T, all []engineRecord, seeds, part string) string {
 		versions, machine)
 	if seeds == "judging" {
 		return text + fmt.Sprintf("Rules and limits were chosen with models of the seeds %s in view. The models of this page have the seeds %s. "+
-			"Their verdicts were unread before this run, and nothing was tuned on them.\n", numbersText(tuningSeeds), numbersText(judgingSeeds))
+			"Their verdicts were unread before this run, and nothing was tuned on them.\n", numbersText(tuningSeeds), numbersText(of))
 	}
 	return text + "These are the seeds for tuning: rules and limits may change because of this page.\n"
 }

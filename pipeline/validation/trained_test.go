@@ -63,7 +63,7 @@ func TestTrained(t *testing.T) {
 		}
 	}
 	want := len(seeds) * len(kinds)
-	page := trainedPage(all, trainedHead(t, all, name, fmt.Sprintf("%d engines; %d of %d models are complete", len(all), done, want)))
+	page := trainedPage(all, trainedHead(t, all, name, seeds, fmt.Sprintf("%d engines; %d of %d models are complete", len(all), done, want)))
 	path := cmp.Or(os.Getenv("MLPROMOTE_TRAINED_PAGE"), filepath.Join(folder, name+".md"))
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
