@@ -393,6 +393,36 @@ func TestInputsOfSpec(t *testing.T) {
 	}
 }
 
+// A draft of an export by skl2onnx names the file that has more to compare with, unless the cases have what scikit-learn computed.
+func TestDraftNamesSkops(t *testing.T) {
+	t.Parallel()
+	model := new(graph).input(onnxFloat, 1, 10).node("Softmax", []string{"x"}, "y", nil).onnx(1, 10)
+	for producer, wants := range map[string]bool{"skl2onnx": true, "pytorch": false, "": false} {
+		for _, expected := range [][]string{nil, {"y"}} {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "model.onnx")
+			named := append(slices.Clone(model), append([]byte{2<<3 | 2, byte(len(producer))}, producer...)...) // producer_name
+			if err := os.WriteFile(file, named, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			opened, err := draft.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(filepath.Join(dir, "cases"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			drafted, err := opened.Draft(filepath.Join(dir, spec.File), "linux/amd64/v1", &cases.Imported{Count: 20, Expected: expected}, filepath.Join(dir, "cases"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(strings.Join(drafted.Warnings, "\n"), "skops.io.dump"); got != (wants && expected == nil) {
+				t.Errorf("by %q, expected %v: warnings %q", producer, expected, drafted.Warnings)
+			}
+		}
+	}
+}
+
 // A draft with recorded cases limits accuracy by what so many cases can show, and not where they are too few.
 func TestDraftLimitsAccuracy(t *testing.T) {
 	t.Parallel()

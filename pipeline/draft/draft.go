@@ -282,6 +282,10 @@ func (d Model) Draft(specFile, target string, imported *cases.Imported, casesFol
 	if imported == nil {
 		drafted.Warnings = slices.Concat(drafted.Warnings, draftWarnings(options.Interface, uses))
 	}
+	if d.source.Format == spec.FormatONNX && d.model.Producer == "skl2onnx" && (imported == nil || len(imported.Expected) == 0) {
+		drafted.Warnings = append(drafted.Warnings,
+			"skl2onnx exported the model, so engines are compared with its export: hand in the pipeline itself, skops.io.dump(pipeline, \"NAME.skops\"), to compare them with what scikit-learn computes")
+	}
 	if input, ok := d.iface.TakesText(); ok && imported == nil {
 		drafted.Warnings = append(drafted.Warnings,
 			"input \""+input+"\" takes text, for which no cases can be generated: record some, and name them with init --cases FILE or in cases:")
