@@ -95,7 +95,8 @@ func (a *admission) renew(pod, image, why string) {
 	err := a.soon(pod, image, why)
 	took := time.Since(began)
 	if err != nil || took > effective {
-		a.Fatalf("%s is refused for %q after %v (%v), want within %v of kubectl apply", image, why, took, err, effective)
+		admitted, refused := a.asks(pod, image)
+		a.Fatalf("%s is refused for %q after %v (%v), want within %v of kubectl apply; now admitted with %q, or refused: %s", image, why, took, err, effective, admitted, refused)
 	}
 	a.Logf("%s: %v after kubectl apply began", why, took.Round(10*time.Millisecond))
 }

@@ -31,6 +31,7 @@ type chart struct {
 	*cluster
 	dir    string   // has the files that the page names
 	values []string // in place of those on the page, for this cluster
+	files  []string // of the policy, beside those on the page
 	client *http.Client
 	scheme string // of the pods
 	port   string // of the Service
@@ -155,6 +156,9 @@ func (h *chart) like(verb, file, version string) []string {
 	for from, to := range map[string]string{"examples/kubernetes/chart": programtest.Root("examples/kubernetes/chart"), "volume.yaml": file} {
 		args[slices.Index(args, from)] = to
 	}
+	for _, file := range h.files {
+		args = append(args, "--set-file", "policy.files."+strings.ReplaceAll(file, ".", `\.`)+"="+file)
+	}
 	return append(args, "--wait", "--timeout", patience.String(), "--set", strings.Join(append(h.values, "image="+chartImage+version), ","))
 }
 
@@ -222,17 +226,12 @@ func (h *chart) runs(version string) {
 	}
 }
 
-const lab = "/v2/lab/notes/blobs/uploads/" // an environment of the second version alone
-
-// The chart is installed with a volume, upgraded, upgraded to an image that does not exist, rolled back, removed and installed again.
-// The catalog in the volume outlives all of it. The policy is that of the version.
-func TestChart(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	h := c.chart("volume.class=" + c.namespace)
-	folder := t.TempDir()
+// volume makes a volume of a class of its own, and returns its folder on the node.
+func (c *cluster) volume() (folder string) {
+	c.Helper()
+	folder = c.TempDir()
 	if err := os.Chmod(folder, 0o777); err != nil { // a volume of this kind takes no fsGroup
-		t.Fatal(err)
+		c.Fatal(err)
 	}
 	c.apply(fmt.Sprintf(`apiVersion: v1
 kind: PersistentVolume
@@ -243,7 +242,19 @@ spec:
   capacity: {storage: 100Gi}
   hostPath: {path: %[2]q}
 `, c.namespace, folder))
-	t.Cleanup(func() { c.kubectl("delete", "persistentvolume", c.namespace, "--wait=false") })
+	c.Cleanup(func() { c.kubectl("delete", "persistentvolume", c.namespace, "--wait=false") })
+	return folder
+}
+
+const lab = "/v2/lab/notes/blobs/uploads/" // an environment of the second version alone
+
+// The chart is installed with a volume, upgraded, upgraded to an image that does not exist, rolled back, removed and installed again.
+// The catalog in the volume outlives all of it. The policy is that of the version.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	h := c.chart("volume.class=" + c.namespace)
+	folder := c.volume()
 
 	token := h.install("volume.yaml")
 	h.wantPolicyInPod()

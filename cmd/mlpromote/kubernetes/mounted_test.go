@@ -52,7 +52,14 @@ type mounted struct {
 func (c *cluster) mounted() *mounted {
 	c.Helper()
 	s := c.serve()
-	m := &mounted{service: s, job: s.job(c.T)}
+	return s.mounted(s.job(c.T))
+}
+
+// mounted promotes what a job builds.
+func (s *service) mounted(job *programtest.Job) *mounted {
+	c := s.cluster
+	c.Helper()
+	m := &mounted{service: s, job: job}
 	m.job.Release()
 	m.golden = filepath.Join(m.job.Dir, "golden.safetensors")
 	if err := os.WriteFile(m.golden, s.recorded(c.T, m.job), 0o600); err != nil {

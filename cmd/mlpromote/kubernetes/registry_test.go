@@ -49,12 +49,18 @@ func (c *cluster) serve() *service {
 		c.Fatal(err)
 	}
 	s.token = (&programtest.Job{T: c.T, Program: s.Program, Env: append(os.Environ(), s.Env...)}).Must("token", "create", "admin", "--allow", "administer", "--data", s.Dir)
-	hosts := c.path("hosts", s.Host(), "hosts.toml")
-	text := strings.NewReplacer(caOfPage, s.path("tls", "ca.pem"), "https://"+registryName, s.URL).Replace(block(c.T, "deploy.md", hostsOfPage))
+	c.trusts(s.Host(), s.path("tls", "ca.pem"))
+	return s
+}
+
+// trusts lets containerd trust the CA of a registry, by the file of the page.
+func (c *cluster) trusts(host, authority string) {
+	c.Helper()
+	hosts := c.path("hosts", host, "hosts.toml")
+	text := strings.NewReplacer(caOfPage, authority, "https://"+registryName, "https://"+host).Replace(block(c.T, "deploy.md", hostsOfPage))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(hosts), 0o755), os.WriteFile(hosts, []byte(text), 0o600)); err != nil {
 		c.Fatal(err)
 	}
-	return s
 }
 
 // startNamed starts the service and takes its URL by its name, as containerd asks for it. It keeps its port.
