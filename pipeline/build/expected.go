@@ -23,9 +23,9 @@ import (
 const byExpected = "expected outputs of the cases"
 
 // checkExpected judges golden outputs beside the arrays expected:NAME of the cases, which the model computed before its export, by the limits
-// of an engine in the model's own numbers, and notes the result as a cross-check of all cases. found is false if the cases have none.
+// of an engine in the model's own numbers, and notes the result as a cross-check of all cases. whole reports whether all outputs have such arrays.
 // Errors: CodeLimit for outputs beyond the limits, CodeInvalid for arrays that fit no output.
-func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (found bool, err error) {
+func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (whole bool, err error) {
 	outputs, err := expectedOutputs(m)
 	if err != nil || len(outputs) == 0 {
 		return false, err
@@ -63,14 +63,15 @@ func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (found b
 		c.Reason = fmt.Sprintf("of %s; %s", strings.Join(outputs, ", "), registry.Count(rest, "more output has none", "more outputs have none"))
 	}
 	defer func() { golden.CrossCheck = c }()
+	whole = len(outputs) == len(m.Inputs.Interface.Outputs)
 	for _, f := range judged.Found.OnePerLine() {
 		c.Reason = f.Reason.Message
 		if f.Verdict == evidence.VerdictFail {
-			return true, registry.WithHint(registry.Errorf(registry.CodeLimit, "the reference model does not compute the expected outputs of the cases: %s", f.Reason.Message),
+			return whole, registry.WithHint(registry.Errorf(registry.CodeLimit, "the reference model does not compute the expected outputs of the cases: %s", f.Reason.Message),
 				`look at the export (was the model in evaluation mode, are the cases preprocessed as they were there), or accept the difference: reference: {accept: "your reason"}`)
 		}
 	}
-	return true, nil
+	return whole, nil
 }
 
 // exportedPrecision is the precision of the model's own numbers.

@@ -50,6 +50,11 @@ func (c CrossCheck) String() string {
 		text += fmt.Sprintf(", the largest difference is %.2g of the tolerance", float64(c.Worst.Share))
 	case len(c.Checks) > 0:
 		within := "within"
+		for _, check := range c.Checks {
+			if check.Verdict != VerdictPass {
+				within = "not proven within"
+			}
+		}
 		if c.Accepted != "" {
 			within = "not within"
 		}
