@@ -54,7 +54,9 @@ func (a *app) configure(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	a.getenv = getenv
+	if a.getenv, err = a.UserFile(getenv); err != nil {
+		return err
+	}
 	if err := a.output.Check(c); err != nil {
 		return err
 	}

@@ -41,7 +41,12 @@ func (f *Flags) Default(getenv func(string) string) error {
 	f.PolicyDir = cmp.Or(f.PolicyDir, getenv("MLPROMOTE_POLICY_DIR"))
 	f.Registry = cmp.Or(f.Registry, getenv("MLPROMOTE_REGISTRY"))
 	f.TLSCA = cmp.Or(f.TLSCA, getenv("MLPROMOTE_CA"))
-	if shown := registry.RedactURL(f.Registry); shown != f.Registry {
+	return checkURL(source, f.Registry)
+}
+
+// checkURL rejects the URL of a service that has more than its place.
+func checkURL(source, url string) error {
+	if shown := registry.RedactURL(url); shown != url {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "%s %s: want http://HOST:PORT or https://HOST, without a user, a password or a query", source, shown),
 			"MLPROMOTE_TOKEN, and the credentials of docker login, authenticate you")

@@ -67,7 +67,9 @@ func (a *App) Configure(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	a.Getenv = getenv
+	if a.Getenv, err = a.UserFile(getenv); err != nil {
+		return err
+	}
 	if err := a.Output.Check(c); err != nil {
 		return err
 	}

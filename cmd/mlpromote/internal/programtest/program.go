@@ -107,7 +107,7 @@ func Cache(tb testing.TB) string {
 // sleep for a second before it ends; tests start hundreds.
 func Environment(home, cache string) []string {
 	return []string{
-		"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_INSTALLS=", "MLPROMOTE_DATA=",
+		"HOME=" + home, "XDG_CONFIG_HOME=", "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_INSTALLS=", "MLPROMOTE_DATA=",
 		"MLPROMOTE_POLICY_DIR=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=",
 		"MLPROMOTE_DATABASE=", "MLPROMOTE_TOKEN=", "MLPROMOTE_CA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10",
 	}
