@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -18,13 +18,13 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
+	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
 // findings collects what the checks of an engine find.
 type findings struct {
 	set     *Set
 	engine  Engine
-	dir     string // for files
 	checks  evidence.Checks
 	reasons []evidence.Reason
 	open    []evidence.Reason // why the engine is undecided
@@ -429,18 +429,19 @@ func prefixed(by, text string) string {
 // other shapes fail.
 func (f *findings) compare(ctx context.Context, p *evidence.Check, pairs []pair) (evidence.Verdict, []evidence.Reason, error) {
 	comparison := f.engine.Comparison
-	comparison.Golden, comparison.Engine = filepath.Join(f.dir, "want"), filepath.Join(f.dir, "got")
-	comparison.Masks.Dir, comparison.Labels, comparison.Shards = filepath.Join(f.dir, "inputs"), parity.Labels{}, nil
-	defer os.RemoveAll(f.dir)
+	comparison.Golden, comparison.Engine, comparison.Masks.Dir = "want", "got", "inputs"
+	comparison.Labels, comparison.Shards = parity.Labels{}, nil
+	sides := make(map[string]map[string]tensor.Tensor) // by file: a file of its own on disk would cost more than the comparison
 	for i, pair := range pairs {
-		s := artifact.Shard{File: fmt.Sprintf("%05d.safetensors", i), First: pair.number, Count: 1}
+		s := artifact.Shard{File: strconv.Itoa(i), First: pair.number, Count: 1}
 		comparison.Shards = append(comparison.Shards, s)
-		for dir, tensors := range map[string]map[string]tensor.Tensor{comparison.Golden: pair.want,
-			comparison.Engine: pair.got, comparison.Masks.Dir: pair.inputs} {
-			if err := write(filepath.Join(dir, s.File), tensors); err != nil {
-				return "", nil, err
-			}
+		for dir, tensors := range map[string]map[string]tensor.Tensor{
+			comparison.Golden: pair.want, comparison.Engine: pair.got, comparison.Masks.Dir: pair.inputs} {
+			sides[filepath.Join(dir, s.File)] = tensors
 		}
+	}
+	comparison.Open = func(path string, limits tensorfile.Limits) (*tensorfile.File, error) {
+		return inMemory(sides[path], limits)
 	}
 	comparison.Masks.Shards = comparison.Shards
 	found, err := parity.Compare(ctx, comparison)

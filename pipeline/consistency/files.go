@@ -1,6 +1,7 @@
 package consistency
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -122,4 +123,13 @@ func write(path string, tensors map[string]tensor.Tensor) error {
 		return err
 	}
 	return errors.Join(tensorfile.Write(f, tensors, nil), f.Close())
+}
+
+// inMemory returns tensors as a file that was opened.
+func inMemory(tensors map[string]tensor.Tensor, limits tensorfile.Limits) (*tensorfile.File, error) {
+	var data bytes.Buffer
+	if err := tensorfile.Write(&data, tensors, nil); err != nil {
+		return nil, err
+	}
+	return tensorfile.NewFile(bytes.NewReader(data.Bytes()), int64(data.Len()), limits)
 }

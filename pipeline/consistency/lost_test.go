@@ -200,26 +200,6 @@ func TestCanceled(t *testing.T) {
 	})
 }
 
-// Files that cannot be written are an error, and no verdict on the engine.
-func TestRowsThatCannotBeWritten(t *testing.T) {
-	t.Parallel()
-	w := setup(t, false)
-	repeatsAlone(w)
-	set, engine := w.ready(t, but(func(run int, y []float32, _, _ int) error {
-		if run >= 13 { // the cases once more
-			y[0]++
-		}
-		return nil
-	}))
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "rows"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if found, err := set.Engine(t.Context(), engine, dir); err == nil {
-		t.Errorf("found %+v, want an error", found)
-	}
-}
-
 // Checks whose files cannot be written are not made.
 func TestChecksThatCannotBeWritten(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func (s *Set) refer(ctx context.Context, t trial) error {
 // Engine runs an engine, in a process of its own, and says what the checks found. Dir is a folder
 // for files. Errors: those of files and of ctx.
 func (s *Set) Engine(ctx context.Context, e Engine, dir string) (Found, error) {
-	found := &findings{set: s, engine: e, dir: filepath.Join(dir, "rows"), late: s.late}
+	found := &findings{set: s, engine: e, late: s.late}
 	var groups [][]shard
 	if len(s.repeat) > 0 {
 		groups = append(groups, s.repeat)

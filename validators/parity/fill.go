@@ -2,7 +2,6 @@ package parity
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -36,12 +35,12 @@ func (run Run) fills(ctx context.Context) (map[string]*tensor.Magnitudes, error)
 }
 
 func (run Run) fillsOf(i int, shard artifact.Shard, found map[string]*tensor.Magnitudes) error {
-	golden, err := tensorfile.Open(filepath.Join(run.Golden, shard.File), run.Limits)
+	golden, err := run.open(run.Golden, shard.File)
 	if err != nil {
 		return err
 	}
 	defer golden.Close()
-	masks, err := run.Masks.open(i, run.Limits)
+	masks, err := run.masks(i)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package parity
 
 import (
-	"path/filepath"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -20,12 +19,12 @@ type Masks struct {
 	Inputs map[string]string // by output: the name of its mask in each shard of the cases
 }
 
-// open opens the i-th shard of the cases; it returns nil if no output has a mask.
-func (m Masks) open(i int, limits tensorfile.Limits) (*tensorfile.File, error) {
-	if len(m.Inputs) == 0 {
+// masks opens the i-th shard of the cases; it returns nil if no output has a mask.
+func (run Run) masks(i int) (*tensorfile.File, error) {
+	if len(run.Masks.Inputs) == 0 {
 		return nil, nil
 	}
-	return tensorfile.Open(filepath.Join(m.Dir, m.Shards[i].File), limits)
+	return run.open(run.Masks.Dir, run.Masks.Shards[i].File)
 }
 
 // mask is the mask of one case.
@@ -81,18 +80,18 @@ func (m mask) place(index []int64) []int64 {
 }
 
 // result returns the figures of an output, with the worst element at its index in the output.
-func (m Masks) result(c *tensor.Comparison, output string, limits tensorfile.Limits) (tensor.Result, error) {
+func (run Run) result(c *tensor.Comparison, output string) (tensor.Result, error) {
 	result := c.Result()
-	name, masked := m.Inputs[output]
+	name, masked := run.Masks.Inputs[output]
 	if !masked || result.Worst == nil {
 		return result, nil
 	}
-	for i, shard := range m.Shards {
+	for i, shard := range run.Masks.Shards {
 		row := result.Worst.Case - shard.First
 		if row < 0 || row >= shard.Count {
 			continue
 		}
-		file, err := m.open(i, limits)
+		file, err := run.masks(i)
 		if err != nil {
 			return tensor.Result{}, err
 		}

@@ -30,6 +30,8 @@ type Run struct {
 	// Detections are compared by overlap; the zero value is none.
 	Detections accuracy.DetectionOutputs
 	Limits     tensorfile.Limits // of memory
+	// Open opens a file of outputs or of cases with masks, in place of one on disk; nil is [tensorfile.Open].
+	Open func(path string, limits tensorfile.Limits) (*tensorfile.File, error)
 }
 
 // Labels says where the labels are. The zero Labels means no labels.
@@ -95,7 +97,7 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	for name, c := range comparisons {
 		var err error
 		result.Each.Outputs[name] = c.Each()
-		if result.Outputs[name], err = run.Masks.result(c, name, run.Limits); err != nil {
+		if result.Outputs[name], err = run.result(c, name); err != nil {
 			return Result{}, err
 		}
 	}
@@ -115,19 +117,27 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	return result, nil
 }
 
+func (run Run) open(dir, file string) (*tensorfile.File, error) {
+	open := run.Open
+	if open == nil {
+		open = tensorfile.Open
+	}
+	return open(filepath.Join(dir, file), run.Limits)
+}
+
 func (run Run) shard(i int, shard artifact.Shard,
 	comparisons map[string]*tensor.Comparison, answers *scores, found *detected) error {
-	golden, err := tensorfile.Open(filepath.Join(run.Golden, shard.File), run.Limits)
+	golden, err := run.open(run.Golden, shard.File)
 	if err != nil {
 		return err
 	}
 	defer golden.Close()
-	candidate, err := tensorfile.Open(filepath.Join(run.Engine, shard.File), run.Limits)
+	candidate, err := run.open(run.Engine, shard.File)
 	if err != nil {
 		return err
 	}
 	defer candidate.Close()
-	masks, err := run.Masks.open(i, run.Limits)
+	masks, err := run.masks(i)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (k *keeper) start(output io.Writer) (stdin *os.File, err error) {
 	}
 	k.alive, stdin, k.told = pipes[1], pipes[3], pipes[5]
 	k.cmd = exec.Command(self) //nolint:noctx // run ends it, after the processes that it started
-	k.cmd.Args, k.cmd.Env = []string{keeperName}, []string{}
+	k.cmd.Args, k.cmd.Env = []string{keeperName}, []string{noGC}
 	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = pipes[2], output, output
 	k.cmd.ExtraFiles = []*os.File{ordersFD - 3: pipes[0], reportFD - 3: pipes[4]}
 	k.cmd.SysProcAttr = k.orders.Level.attributes()

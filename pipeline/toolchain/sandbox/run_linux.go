@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
+
+// collectAt is the usual percentage of garbage at which a keeper collects it ([noGC]).
+const collectAt = 100
 
 // entered is true once Enter was called, so this program can be started as a keeper.
 var entered atomic.Bool
@@ -20,6 +24,7 @@ var entered atomic.Bool
 func Enter() (exit int, keeper bool) {
 	switch os.Args[0] {
 	case keeperName:
+		debug.SetGCPercent(collectAt)
 		return serve(), true
 	case programName:
 		return become(), true
