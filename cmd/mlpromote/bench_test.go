@@ -41,6 +41,44 @@ func BenchmarkRebuild(b *testing.B) {
 	b.ReportMetric(100*float64(again)/float64(first), "%-of-first")
 }
 
+// BenchmarkFirstRelease counts the processor time from build to resolve for the four engines of examples/digits, as a user runs the
+// commands, beside a script that quantizes the same model and compares it on the same cases.
+func BenchmarkFirstRelease(b *testing.B) {
+	installed, err := filepath.Glob(filepath.Join(programtest.Cache(b), "toolchains", "onnxruntime-*", "venv", "bin", "python"))
+	if err != nil || len(installed) == 0 {
+		b.Fatalf("no Python of ONNX Runtime in %s (%v)", programtest.Cache(b), err)
+	}
+	spent := make(map[string]time.Duration)
+	for b.Loop() {
+		dir := filepath.Join(b.TempDir(), "digits")
+		if err := programtest.Example("digits", dir); err != nil {
+			b.Fatal(err)
+		}
+		run := func(step, program string, args ...string) {
+			cmd := exec.CommandContext(b.Context(), program, args...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), programtest.Environment(dir, programtest.Cache(b))...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				b.Fatalf("%s: %v\n%s", step, err, out)
+			}
+			spent[step] += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		}
+		self := programtest.Program(b)
+		run("build", self, "build", "--no-cache")
+		run("verify", self, "verify")
+		run("promote", self, "promote")
+		run("resolve", self, "resolve", "vision/digits", "--env", "prod")
+		run("script", installed[0], programtest.Root("cmd", "mlpromote", "testdata", "bare.py"))
+	}
+	var all time.Duration
+	for step, cost := range spent {
+		b.ReportMetric(float64(cost.Microseconds())/1000/float64(b.N), step+"-cpu-ms/op")
+		if step != "script" {
+			all += cost
+		}
+	}
+	b.ReportMetric(float64(all)/float64(spent["script"]), "times-the-script")
+}
+
 func timeBuild(b *testing.B, self, dir, cache string) time.Duration {
 	b.Helper()
 	cmd := exec.Command(self, "build")
