@@ -120,8 +120,8 @@ func arrows() []rule {
 		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/elfdeps", nil}, // a leaf: which system software a program loads
 		{"pipeline/toolchain/manifest", []string{
-			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/elfdeps", "pipeline/toolchain/sandbox",
-			"registry", "registry/strictyaml",
+			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/elfdeps",
+			"pipeline/toolchain/install", "pipeline/toolchain/sandbox", "pipeline/toolchain/script", "registry", "registry/strictyaml", "registry/tempdir",
 		}},
 		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},

@@ -140,7 +140,7 @@ func Bisect(ctx context.Context, env *run.Env, ref registry.Ref, o BisectOptions
 	found := Bisection{
 		Ref:    registry.Ref{Environment: v.Environment, Model: v.Release.Model, Tag: v.Release.Tag(), Digest: v.Release.Digest},
 		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Precision: c.Engine.Precision,
-		Runtime: artifact.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
+		Runtime: artifact.Toolchain{Name: c.Tool.Runtime.Name, Version: c.Tool.Runtime.Version},
 	}
 	report, _ := verify.NewestParity(v.Release, v.Claims, c.Engine.Digest)
 	found.Cases = casesToRun(report, v.Cases.Set.Count, cmp.Or(o.Cases, bisectCases))

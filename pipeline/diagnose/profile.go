@@ -79,7 +79,7 @@ func Profile(ctx context.Context, env *run.Env, ref registry.Ref, engine string)
 	}
 	found := Profiled{
 		Ref:    registry.Ref{Environment: v.Environment, Model: v.Release.Model, Tag: v.Release.Tag(), Digest: v.Release.Digest},
-		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: artifact.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
+		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: artifact.Toolchain{Name: c.Tool.Runtime.Name, Version: c.Tool.Runtime.Version},
 	}
 	inputs, err := caseInputs(v, []int{0}, filepath.Join(scratch, "one"))
 	if err != nil {

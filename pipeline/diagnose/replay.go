@@ -94,7 +94,7 @@ func Replay(ctx context.Context, env *run.Env, ref registry.Ref, o ReplayOptions
 	}
 	found := Replayed{
 		Ref:    registry.Ref{Environment: v.Environment, Model: v.Release.Model, Tag: v.Release.Tag(), Digest: v.Release.Digest},
-		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: artifact.Toolchain{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version},
+		Engine: c.Engine.Label(), Digest: c.Engine.Digest, Runtime: artifact.Toolchain{Name: c.Tool.Runtime.Name, Version: c.Tool.Runtime.Version},
 	}
 	b := &bisector{v: v, c: c}
 	if o.Inputs == nil {

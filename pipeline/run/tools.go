@@ -36,7 +36,8 @@ func (t Tool) LoadsAlike(engine artifact.Engine, by Tool, other artifact.Engine)
 // Tool is an open toolchain.
 type Tool struct {
 	Toolchain
-	Identity toolchain.Identity
+	Identity toolchain.Identity // of the compiler
+	Runtime  toolchain.Identity // of the program that runs engines; of most toolchains the same
 }
 
 // Tools are the toolchains that a build or a verification works with, by name.
@@ -55,7 +56,13 @@ func (t Tools) Open(ctx context.Context, env *Env, name string) error {
 	if err != nil {
 		return err
 	}
-	t[name] = Tool{opened, identity}
+	runtime := identity
+	if opened.Timing != nil {
+		if runtime, err = opened.Timing.Identity(ctx); err != nil {
+			return err
+		}
+	}
+	t[name] = Tool{opened, identity, runtime}
 	return nil
 }
 
@@ -67,7 +74,7 @@ func (t Tools) Runtimes() map[string]string {
 	found := make(map[string]string, len(t))
 	for name, tool := range t {
 		if tool.Profile.Name != "" { // what only quantizes runs nothing
-			found[name] = tool.Identity.Version
+			found[name] = tool.Runtime.Version
 		}
 	}
 	return found

@@ -30,8 +30,8 @@ func head(v Session, c run.Candidate, began Beginning) evidence.ReportHead {
 		Limits: evidence.NewDigestSet(v.Release.Limits), Sources: evidence.NewDigestSet(v.Release.Sources),
 		Reference: evidence.NewDigestSet(v.Reference.Ref.Digest),
 		Node:      v.Node,
-		Runtime: evidence.RuntimeUsed{Name: c.Tool.Identity.Name, Version: c.Tool.Identity.Version,
-			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Identity.LibraryDigest, c.Tool.Identity.Lock)), Host: hostPackages(c.Tool.Identity)},
+		Runtime: evidence.RuntimeUsed{Name: c.Tool.Runtime.Name, Version: c.Tool.Runtime.Version,
+			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Runtime.LibraryDigest, c.Tool.Runtime.Lock)), Host: hostPackages(c.Tool.Runtime)},
 		Settings: evidence.SettingsOf(c.Engine.Load),
 		Tool:     v.Env.Tool,
 	}

@@ -188,3 +188,13 @@ func (s *Source) read() error {
 	}
 	return nil
 }
+
+// Common returns the modules that all programs in Python share, by file name.
+func Common() map[string][]byte {
+	all := make(map[string][]byte)
+	entries, _ := files.ReadDir("common") // it is embedded
+	for _, e := range entries {
+		all[e.Name()], _ = files.ReadFile("common/" + e.Name())
+	}
+	return all
+}

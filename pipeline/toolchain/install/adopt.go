@@ -99,6 +99,17 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	return r, nil
 }
 
+// Examine reads a Python that a user names for a program that is not ours: its version, its packages, and their digest as
+// the lock. Errors: CodeUnavailable if it does not exist or does not answer.
+func Examine(ctx context.Context, name, python string) (Record, error) {
+	source := drivers.Source{Name: name, Language: drivers.Python, Oldest: "3.8"}
+	found, path, err := survey(ctx, source, Python{Path: python})
+	if err != nil {
+		return Record{}, err
+	}
+	return found.locked(source, path)
+}
+
 // survey queries a Python in the sandbox in which drivers run, and checks that it may see its files. path is that of its
 // program.
 func survey(ctx context.Context, source drivers.Source, python Python) (found surveyed, path string, err error) {
@@ -249,6 +260,9 @@ func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 		Adopted: true, Base: s.Base, Versions: make(map[string]string)}
 	for _, p := range s.Packages {
 		r.Versions[strings.ToLower(separators.ReplaceAllString(p.Name, "-"))] = p.Version
+	}
+	if source.Package == "" {
+		return r, nil
 	}
 	if r.Version = plainVersion(r.Versions[source.Package]); r.Version == "" {
 		return Record{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,

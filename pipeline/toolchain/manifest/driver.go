@@ -48,7 +48,7 @@ func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 		return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s: %w", m.Name, err),
 			"install it under its licence (%s), or name its path in the manifest", m.Licence)
 	}
-	t, err := m.examine(path, o.Private)
+	t, err := consists{m.Folder, m.Inputs}.examine(path, o.Private)
 	if err != nil {
 		code := registry.CodeUnavailable
 		if registry.HasCode(err, registry.CodeInvalid) {
@@ -119,7 +119,7 @@ func (m Manifest) ask(ctx context.Context, path string, shown []string) (string,
 func (m Manifest) Profile() toolchain.Profile {
 	return toolchain.Profile{
 		Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
-		CompileOnly: true, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
+		CompileOnly: m.Run == nil, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // MadeOf lists the files of the tool at a path, with these inputs.
 func MadeOf(executable string, inputs []string) ([]string, error) {
-	m, err := Manifest{Inputs: inputs}.examine(executable, nil)
+	m, err := consists{inputs: inputs}.examine(executable, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -32,17 +32,22 @@ type made struct {
 	bytes   int64
 }
 
-// examine reads the files of the tool at an absolute path: those that the manifest names, or
-// all in its folder, and the system software that they load. No tool may see the private
-// folders. Errors: CodeInvalid for files that are too many, private or missing; those of the
+// consists is what a manifest says about the files of a program.
+type consists struct {
+	folder string   // empty: that of the program
+	inputs []string // nil: every file in the folder
+}
+
+// examine reads the files of the program at an absolute path: the inputs, or all files in its folder, and the system
+// software that they load. No program may see the private folders. Errors: CodeInvalid for files that are too many, private or missing; those of the
 // operating system.
-func (m Manifest) examine(executable string, private []string) (*made, error) {
+func (c consists) examine(executable string, private []string) (*made, error) {
 	target, err := filepath.EvalSymlinks(executable)
 	if err != nil {
 		return nil, err
 	}
 	t := &made{entries: make(map[string]string), stamps: make(map[string]fs.FileInfo)}
-	root, name, err := m.root(target)
+	root, name, err := c.root(target)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +61,7 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 		return nil, err
 	}
 	names := []string{name}
-	if m.Inputs == nil {
+	if c.inputs == nil {
 		all, err := t.folder.Tree(".", maxInputs)
 		if err != nil {
 			return nil, registry.WithHint(err, "list the files of the tool in its manifest: inputs: [FILES]")
@@ -64,7 +69,7 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 		names = append(names, all...)
 	}
 	var elsewhere []string
-	for _, pattern := range m.Inputs {
+	for _, pattern := range c.inputs {
 		found, err := t.expand(pattern)
 		if err != nil {
 			return nil, err
@@ -79,15 +84,15 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 }
 
 // root returns the folder of the tool, and the name of its executable there.
-func (m Manifest) root(executable string) (folder, name string, err error) {
-	if m.Folder == "" {
+func (c consists) root(executable string) (folder, name string, err error) {
+	if c.folder == "" {
 		return filepath.Dir(executable), filepath.Base(executable), nil
 	}
-	if folder, err = filepath.EvalSymlinks(m.Folder); err != nil {
+	if folder, err = filepath.EvalSymlinks(c.folder); err != nil {
 		return "", "", err
 	}
 	if name, err = filepath.Rel(folder, executable); err == nil && !filepath.IsLocal(name) {
-		err = registry.Errorf(registry.CodeInvalid, "folder: the executable %s is not below %s", executable, m.Folder)
+		err = registry.Errorf(registry.CodeInvalid, "folder: the executable %s is not below %s", executable, c.folder)
 	}
 	return folder, filepath.ToSlash(name), err
 }

@@ -21,6 +21,7 @@ type Manifest struct {
 	Version    Version `yaml:"version,required" doc:"How to get its version"`
 	Compile    Compile `yaml:"compile,required" doc:"How it compiles"`
 	Engine     Engine  `yaml:"engine,required" doc:"Properties of its engines"`
+	Run        *Run    `yaml:"run" doc:"Program that runs its engines, so that verify works; without it, other means must verify them"`
 	Tuning     string  `yaml:"tuning" doc:"Name of the file in which the tool keeps tuning results for a target, such as timing.cache; {tuning} is its path"`
 	// Folder is empty for the folder of the executable.
 	Folder string `yaml:"folder" doc:"Folder that the tool may see, and that inputs start from, with the executable in it or below: that of a Python environment, for example. Default: the folder of the executable"`
@@ -117,12 +118,15 @@ func (m Manifest) check(doc *strictyaml.Document) {
 	}
 	m.checkArguments(doc)
 	for i, pattern := range m.Inputs {
-		m.checkInput(doc.At("inputs", i), pattern)
+		checkInput(doc.At("inputs", i), pattern)
 	}
 	if m.Tuning != "" && (!fs.ValidPath(m.Tuning) || m.Tuning == ".") {
 		doc.At("tuning").Problemf("tuning %q: want the name of a file", m.Tuning)
 	}
 	m.Engine.check(doc)
+	if m.Run != nil {
+		m.Run.check(doc)
+	}
 }
 
 // check refuses a version that cannot be known.
@@ -154,7 +158,7 @@ func (e Engine) check(doc *strictyaml.Document) {
 }
 
 // checkInput refuses a pattern of files that the tool cannot see.
-func (m Manifest) checkInput(at *strictyaml.Node, pattern string) {
+func checkInput(at *strictyaml.Node, pattern string) {
 	_, err := filepath.Match(pattern, "")
 	switch {
 	case err != nil || pattern == "":

@@ -54,29 +54,52 @@ func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, 
 	if err != nil {
 		return run.Toolchain{}, false, err
 	}
-	if slices.Contains(drivers.Names(), name) || !slices.Contains(names, name) { // name may be that of a release, so anything
+	if !slices.Contains(names, name) { // name may be that of a release, so anything
 		return run.Toolchain{}, false, nil
 	}
 	m, err := c.manifest(name)
 	if err != nil {
 		return run.Toolchain{}, false, err
 	}
-	driver, err := manifest.New(ctx, m, manifest.Options{Private: c.Private})
+	compiler, why := c.compiler(ctx, w, m, names, open)
+	if m.Run == nil {
+		return compiler, why == nil, why
+	}
+	runner, err := manifest.NewRunner(ctx, m, manifest.Options{Private: c.Private})
 	if err != nil {
 		return run.Toolchain{}, false, err
 	}
-	profile := m.Profile()
-	profile.Reading = drivers.Reading(profile.Format)
-	tools := run.Toolchain{Profile: profile, Engines: w.driver(driver, profile.Cost), Timing: driver}
-	if m.Compile.From != nil {
-		err = c.chain(ctx, &tools, *m.Compile.From, names, open)
+	// A machine may have the runner alone, as nodes do.
+	compiler.Engines, compiler.Timing = toolchain.Split(compiler.Engines, why, w.driver(runner, compiler.Profile.Cost)), runner
+	return compiler, true, nil
+}
+
+// compiler is the part of a manifest's toolchain that compiles. If it cannot be had here, its tools have the profile alone.
+func (c Config) compiler(ctx context.Context, w driverDeps, m manifest.Manifest, names []string, open opener) (run.Toolchain, error) {
+	tools := run.Toolchain{Profile: m.Profile()}
+	tools.Profile.Reading = drivers.Reading(tools.Profile.Format)
+	driver, err := manifest.New(ctx, m, manifest.Options{Private: c.Private})
+	if err != nil {
+		return tools, err
 	}
-	return tools, err == nil, err
+	compiling := tools
+	compiling.Engines, compiling.Timing = w.driver(driver, tools.Profile.Cost), driver
+	if m.Compile.From != nil {
+		if err := c.chain(ctx, &compiling, *m.Compile.From, names, open); err != nil {
+			return tools, err
+		}
+	}
+	return compiling, nil
 }
 
 // manifest reads the manifest of a toolchain.
 func (c Config) manifest(name string) (manifest.Manifest, error) {
 	path := filepath.Join(c.Manifests, name+manifestSuffix)
+	if slices.Contains(drivers.Names(), name) {
+		return manifest.Manifest{}, registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "%s: mlpromote has a toolchain %s of its own, and reports of the two could not be told apart", path, name),
+			"give the manifest another name")
+	}
 	m, err := manifest.Load(path)
 	if err == nil && m.Name != name {
 		err = registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
