@@ -32,7 +32,7 @@ func arrows() []rule {
 		{"cmd/internal/ui", []string{"pipeline/progress", "registry", "registry/strictyaml"}},
 		{"cmd/internal/command", []string{"cmd/internal/ui", "registry"}},
 		{"cmd/internal/connect", []string{"registry/api",
-			"pipeline/confined", "registry", "registry/client", "registry/environments", "registry/oci", "registry/oci/remote", "signer", "signer/follow",
+			"pipeline/confined", "registry", "registry/client", "registry/environments", "registry/oci", "registry/oci/remote", "registry/strictyaml", "signer", "signer/follow",
 			"signer/jobtoken",
 		}},
 		{"cmd/internal/suggest", []string{"registry/api", "cmd/internal/connect", "cmd/internal/ui", "registry"}},
@@ -66,7 +66,7 @@ func arrows() []rule {
 		{"pipeline", nil}, // tests of the verbs from outside
 		// The environment of the verbs, at the bottom, and the verbs above it.
 		{"pipeline/run", []string{"registry/api",
-			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/plan", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "registry",
+			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/plan", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir",
 			"validators", "validators/format*", "validators/tensor*",
 		}},
 		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format*", "validators/tensor*"}},

@@ -222,6 +222,6 @@ func FilesOf(folder string) ([]string, error) {
 // service. labels is the name of the labels, or empty.
 func IsInput(labels string) func(name string) bool {
 	return func(name string) bool {
-		return name != labels && !isOutput(name) && !slices.Contains(labelNames, name)
+		return name != labels && !IsOutput(name) && !slices.Contains(labelNames, name)
 	}
 }

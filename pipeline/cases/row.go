@@ -28,8 +28,8 @@ const ServedPrefix = "served:"
 // compares the reference model's outputs with them.
 const ExpectedPrefix = "expected:"
 
-// isOutput reports whether a tensor of a case is an output, of whatever computed it.
-func isOutput(name string) bool {
+// IsOutput reports whether a tensor of a case is an output, of whatever computed it.
+func IsOutput(name string) bool {
 	return strings.HasPrefix(name, ServedPrefix) || strings.HasPrefix(name, ExpectedPrefix)
 }
 

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
 // RunGroup is engines that run in one process, taking turns.
@@ -103,7 +104,18 @@ func (r *EngineRun) Do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	if len(r.Job.Run.Engines) == 0 {
 		return nil, nil
 	}
-	outcome, err := r.Tool.Timing.Do(ctx, r.Job, dir)
+	job := r.Job
+	if r.Tool.Profile.OwnRunner {
+		temp, err := tempdir.New("inputs")
+		if err != nil {
+			return nil, err
+		}
+		defer temp.Remove()
+		if job.Inputs, err = withoutOutputs(job.Inputs, temp.Path); err != nil {
+			return nil, err
+		}
+	}
+	outcome, err := r.Tool.Timing.Do(ctx, job, dir)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.Tool.Identity.Name, err)
 	}

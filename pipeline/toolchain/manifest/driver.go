@@ -119,7 +119,7 @@ func (m Manifest) ask(ctx context.Context, path string, shown []string) (string,
 func (m Manifest) Profile() toolchain.Profile {
 	return toolchain.Profile{
 		Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
-		CompileOnly: m.Run == nil, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
+		CompileOnly: m.Run == nil, OwnRunner: m.Run != nil, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
 	}
 }
 
