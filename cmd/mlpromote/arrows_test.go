@@ -123,6 +123,7 @@ func arrows() []rule {
 			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/elfdeps",
 			"pipeline/toolchain/install", "pipeline/toolchain/sandbox", "pipeline/toolchain/script", "registry", "registry/strictyaml", "registry/tempdir",
 		}},
+		{"pipeline/toolchain/conformance", []string{"pipeline/toolchain", "registry", "validators/tensor*"}},
 		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry", "registry/toolchains", "validators/format*"}},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/conformance"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
@@ -94,10 +95,8 @@ func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 		}
 	}
 	const digits = "../../../examples/digits/"
-	c := Conformance{
-		New: driver, Profile: source.Profile, Options: options,
-		Model: digits + "digits.onnx", Cases: digits + "cases/cases-00000.safetensors", Count: 360,
-	}
+	c := Conformance{New: driver, Subject: &conformance.Subject{Profile: source.Profile, Options: options,
+		Model: digits + "digits.onnx", Cases: digits + "cases/cases-00000.safetensors", Count: 360}}
 	switch {
 	case len(source.AsIs) > 0:
 		c.Model, c.Input = "../../../cmd/mlpromote/testdata/models/gguf/q8_0.gguf", "source.gguf"

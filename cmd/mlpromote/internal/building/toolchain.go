@@ -53,7 +53,7 @@ Packages that the driver does not know are refused, and so is a Python with pack
 		RunE:    func(c *cobra.Command, args []string) error { return removeToolchain(c.Context(), a, args[0], all) },
 	}
 	removeCommand.Flags().BoolVar(&all, "all-versions", false, "also those that other versions of this program made")
-	return command.Group("toolchain", "Install, list and remove toolchains", installCommand, listCommand, removeCommand)
+	return command.Group("toolchain", "Install, list, check and remove toolchains", installCommand, listCommand, removeCommand, toolchainCheckCommand(a))
 }
 
 func installToolchain(ctx context.Context, a *program.App, name string) error {

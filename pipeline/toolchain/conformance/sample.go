@@ -1,0 +1,31 @@
+package conformance
+
+import (
+	"embed"
+	"os"
+	"path/filepath"
+)
+
+// The sample is a model of two layers with small whole weights, so that half precision computes it well. sample/make.py makes it.
+//
+//go:embed sample/model.onnx sample/cases.safetensors sample/want.safetensors
+var sample embed.FS
+
+// sampleCases is how many cases the sample has.
+const sampleCases = 8
+
+// UseSample gives the subject our own small model, written to its scratch folder.
+func (s *Subject) UseSample() error {
+	for name, path := range map[string]*string{"model.onnx": &s.Model, "cases.safetensors": &s.Cases, "want.safetensors": &s.Want} {
+		data, err := sample.ReadFile("sample/" + name)
+		if err != nil {
+			return err
+		}
+		*path = filepath.Join(s.Scratch, name)
+		if err := os.WriteFile(*path, data, 0o600); err != nil {
+			return err
+		}
+	}
+	s.Count = sampleCases
+	return nil
+}
