@@ -18,7 +18,7 @@ type Subject struct {
 	Profile toolchain.Profile
 	Options map[string]any // of VerbCompile
 	Model   string         // path of a small model
-	Input   string         // what the compiler gets it as; empty means model.onnx
+	Input   string         // name of the model for the compiler; empty means model.onnx
 	Cases   string         // path of a shard of cases for it
 	Count   int            // of cases in it
 	Want    string         // path of a shard of right outputs; empty: they are not known
@@ -37,7 +37,7 @@ type Subject struct {
 // Check is one promise of the protocol.
 type Check struct {
 	Name string
-	// Promise is what the driver must do.
+	// Promise is the driver's duty, as a sentence.
 	Promise string
 	// Runs is true if the check runs an engine, which drivers that only compile cannot.
 	Runs bool

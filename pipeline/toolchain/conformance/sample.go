@@ -14,7 +14,7 @@ var sample embed.FS
 // sampleCases is how many cases the sample has.
 const sampleCases = 8
 
-// UseSample gives the subject our own small model, written to its scratch folder.
+// UseSample writes a small model and its cases to the scratch folder and makes them the subject's.
 func (s *Subject) UseSample() error {
 	for name, path := range map[string]*string{"model.onnx": &s.Model, "cases.safetensors": &s.Cases, "want.safetensors": &s.Want} {
 		data, err := sample.ReadFile("sample/" + name)
