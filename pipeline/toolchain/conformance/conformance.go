@@ -43,7 +43,7 @@ type Check struct {
 	Runs bool
 	// Speaks is true if the check is about the protocol of a compiler, which one with a command line does not speak.
 	Speaks bool
-	do   func(ctx context.Context, s *session) error
+	do     func(ctx context.Context, s *session) error
 }
 
 // Checks returns all checks, in the order in which a writer of a driver meets them.
