@@ -346,7 +346,7 @@ func (f *fetching) within(ctx context.Context, chosen choice) (at string, folder
 	return path.Join(chosen.at, first), false, nil
 }
 
-// folder downloads a folder with its folders.
+// folder downloads a SavedModel: the files that its reader takes.
 func (f *fetching) folder(ctx context.Context, at, to, within string, depth int) error {
 	if depth > maxDepth {
 		return registry.Errorf(registry.CodeInvalid, "folder %s is nested too deeply: want at most %d levels", at, maxDepth)
@@ -356,6 +356,9 @@ func (f *fetching) folder(ctx context.Context, at, to, within string, depth int)
 		return err
 	}
 	for _, e := range entries {
+		if within == "" && e.Path != "saved_model.pb" && e.Path != "variables" && e.Path != "assets" {
+			continue // a fingerprint, which nothing reads
+		}
 		from, name := path.Join(at, e.Path), path.Join(within, e.Path)
 		if e.Dir {
 			err = f.folder(ctx, from, to, name, depth+1)
