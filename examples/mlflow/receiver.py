@@ -27,11 +27,19 @@ MAX_AGE = 300  # seconds: a message that somebody recorded is not taken later
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None  # the credentials are for one server
+
+
+OPENER = urllib.request.build_opener(NoRedirect)
+
+
 def call(base, path, query=None, body=None, headers=None):
     url = base.rstrip("/") + path + ("?" + urllib.parse.urlencode(query) if query else "")
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"} | (headers or {}))
-    with urllib.request.urlopen(request, timeout=8) as answer:  # the service waits 10 seconds
+    with OPENER.open(request, timeout=8) as answer:  # the service waits 10 seconds
         return json.load(answer)
 
 
@@ -64,7 +72,7 @@ def facts(event):
     """Returns the model version of MLflow in the provenance, and the verdict of each engine. Only trusted keys in their roles count."""
     query = {"environment": event["environment"], "ref": event["release"]}
     origin, verdicts = None, {}
-    for claim in mlpromote(f"models/{event['model']}/evidence", query)["claims"]:
+    for claim in sorted(mlpromote(f"models/{event['model']}/evidence", query)["claims"], key=lambda claim: claim.get("recorded", 0)):
         statement, trusted = claim["statement"], claim.get("roles", []) if claim.get("key") == "trusted" else []
         predicate = statement["predicate"]
         if statement["predicateType"] == "https://slsa.dev/provenance/v1" and "builder" in trusted:
@@ -72,7 +80,7 @@ def facts(event):
                 if source["name"] == "source":
                     origin = re.fullmatch(r"mlflow:models:/([^/@]+)/([0-9]+)", source.get("uri", "")) or origin
         if statement["predicateType"] == "https://mlpromote.dev/parity/v1" and "verifier" in trusted:
-            verdicts[claim["subject"]] = predicate["verdict"]  # claims are in the order of their recording
+            verdicts[claim["subject"]] = predicate["verdict"]  # of the newest report
     return origin, verdicts
 
 

@@ -32,7 +32,7 @@ type Config struct {
 	URL                string // tracking URI: http://HOST:PORT or https://HOST/PREFIX
 	Token              string
 	Username, Password string // both or neither; they take precedence over Token
-	CAFile             string // certificates that sign the server's; empty: those of the system
+	CAFile             string // certificates that sign the server's certificate; empty: the CAs of the system
 }
 
 // ConfigFromEnvironment reads the variables of MLflow's own clients.

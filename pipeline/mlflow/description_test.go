@@ -38,6 +38,8 @@ func TestChooseOfRecorded(t *testing.T) {
 		"tfkeras":        {"tensorflow", "data", "", "", example{"input_example.json", "ndarray", ""}, ""},
 		"savedmodel":     {"tensorflow", "tf2model", "", "", example{}, ""},
 		"kerasexp":       {"keras", "data", "", "", example{}, ""},
+		"pt2":            {"pytorch", "data", "", "", example{"input_example.json", "ndarray", ""}, ""},
+		"ptpickle":       {"pytorch", "data", "", "", example{}, ""},
 	} {
 		d, err := readDescription(read(t, name))
 		if err != nil {

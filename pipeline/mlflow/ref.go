@@ -13,10 +13,10 @@ import (
 // Scheme begins each address of a model on an MLflow server.
 const Scheme = "mlflow:"
 
-// Ref names a model as MLflow does. Exactly one of Name and Run is set.
+// Ref names a model as MLflow does. Either Name or Run is set.
 type Ref struct {
 	Name           string // registered model
-	Version, Alias string // exactly one of them, with Name
+	Version, Alias string // either, with Name
 	Run, Path      string // run, and the name or artifact path that the model was logged with
 }
 

@@ -1,6 +1,7 @@
 package drafting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -93,6 +94,7 @@ type draftFlags struct {
 	force              bool
 
 	origin  *spec.Origin // of a model that was fetched; nil for others
+	address string       // as a person named it; empty for a file
 	example bool         // cases are a small example, which may fail to fit
 }
 
@@ -124,7 +126,7 @@ func openDraft(ctx context.Context, a *program.App, model, to string, o draftFla
 	}
 	opened, err := draft.Import(ctx, a.LocalPipeline(m, toolchains.Replacements{}, a.Toolchains().InstallMissing), model, format, trusted)
 	if format == spec.FormatSkops && registry.HasCode(err, registry.CodeUnsafe) {
-		err = registry.WithHint(err, "if they may be loaded: mlpromote init %s --trust TYPE,...", model)
+		err = registry.WithHint(err, "if they may be loaded: mlpromote init %s --trust TYPE,...", cmp.Or(o.address, model))
 	}
 	return opened, err
 }

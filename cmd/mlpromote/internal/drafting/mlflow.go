@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/pipeline/draft"
@@ -33,16 +34,28 @@ func draftFetched(ctx context.Context, a *program.App, address string, o draftFl
 	for _, text := range model.Notes {
 		a.UI.Note("%s", text)
 	}
-	o.origin = &model.Origin
+	o.origin, o.address = &model.Origin, address
 	if o.cases == "" && o.label == "" && model.Example != "" {
 		o.cases, o.example = model.Example, true
 	}
-	err = draftSpec(ctx, a, model.File, o)
-	if registry.HasCode(err, registry.CodeUnsafe) {
-		err = registry.WithHint(err, "or log the model without pickles: %s", model.Log)
+	if err = loadable(model, address, o); err == nil {
+		err = draftSpec(ctx, a, model.File, o)
 	}
 	if err != nil {
 		return errors.Join(err, model.Discard())
 	}
 	return nil
+}
+
+// loadable refuses a file that can run code when it is loaded, unless a person trusts it, and tells what to log in its place.
+func loadable(model mlflow.Model, address string, o draftFlags) error {
+	found, err := draft.FormatOf(model.File)
+	if err == nil || !registry.HasCode(err, registry.CodeUnsafe) || found != "" && slices.Equal(o.trusted, []string{draft.TrustPickle}) {
+		return nil // other errors are told when the model is opened
+	}
+	refused := registry.Errorf(registry.CodeUnsafe, "%s", err.Error())
+	if found != "" {
+		return registry.WithHint(refused, "if you know where the model is from, mlpromote init %s --trust %s; or export it to ONNX and log that with mlflow.onnx.log_model", address, draft.TrustPickle)
+	}
+	return registry.WithHint(refused, "log the model without pickles: %s", model.Log)
 }
