@@ -6,7 +6,7 @@ export GOFLAGS := -buildvcs=false -trimpath
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Names of toolchains, from their rows: of those that `make test` installs, of those whose tests run with `make toolchains-all`, of
-# those that make engines, and of those that import or quantize. torch takes 5.4 GiB.
+# those that make engines, and of those that import or quantize. torch takes 5.5 GiB.
 TOOLCHAINS_OF = $(shell go run ./tools/toolchainstable -list $(1))
 OTHERS        = $(call TOOLCHAINS_OF,others)
 
@@ -284,6 +284,7 @@ toolchains-all: toolchains ## Test the toolchains that make test does not instal
 	for name in $(OTHERS); do bin/mlpromote toolchain install $$name || exit 1; done
 	go test -count=1 -timeout=60m ./pipeline/toolchain/script
 	go test -count=1 -timeout=60m -run 'Bisect' ./pipeline
+	go test -count=1 -timeout=60m -run 'TestSourceFormatsPage' ./cmd/mlpromote/endtoend
 	go test -count=1 -timeout=60m -run 'TestScripts//($(subst $(space),|,$(SCRIPTS)))$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 
