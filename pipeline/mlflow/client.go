@@ -25,6 +25,13 @@ const (
 	answerTimeout = time.Minute
 	stallTimeout  = time.Minute // without a byte of a download
 	maxRedirects  = 5
+	maxFiles      = 1000 // of a model, and entries of a list
+)
+
+// Paths of the REST API, and of the artifacts that the server hands out.
+const (
+	api               = "api/2.0/mlflow/"
+	artifactsEndpoint = "api/2.0/mlflow-artifacts/artifacts"
 )
 
 // Config is the place of a server and who asks it. The zero Config names no server.

@@ -2,54 +2,11 @@ package mlflow
 
 import (
 	"bytes"
-	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"os"
-	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
-
-	"mlpromote.dev/mlpromote/registry"
 )
-
-// noCases is the end of each note on an example that cannot be used.
-const noCases = "; give cases of your own: --cases FILE"
-
-// example fetches the input that was logged with the model, and writes it as a table of cases if it is one.
-func (f *fetching) example(ctx context.Context, d description, m *Model) error {
-	e := d.example
-	if e.path == "" {
-		text := "the model was logged without an input example"
-		if d.hasInput {
-			text += ", and its signature has no values"
-		}
-		m.Notes = append(m.Notes, text+", so cases are generated unless you give some: --cases FILE")
-		return nil
-	}
-	if !localPath(e.path) {
-		return registry.Errorf(registry.CodeInvalid, "MLmodel: the path %.80q of the input example leads out of the model", e.path)
-	}
-	if e.kind != "ndarray" && (e.kind != "dataframe" || e.orient != "split") {
-		m.Notes = append(m.Notes, "the logged input example is no table or array ("+registry.PlainText(e.kind[:min(len(e.kind), 40)])+"), so it is not used"+noCases)
-		return nil
-	}
-	var text bytes.Buffer
-	if _, err := f.client.download(ctx, path.Join(f.at.root, e.path), &text, maxExample); err != nil {
-		return err
-	}
-	table, err := readExample(text.Bytes(), e.kind)
-	if err != nil {
-		m.Notes = append(m.Notes, "the logged input example is not used: "+err.Error()+noCases)
-		return nil
-	}
-	m.Example, m.Rows = filepath.Join(f.temp.Path, "example.csv"), len(table)-1
-	var out bytes.Buffer
-	w := csv.NewWriter(&out)
-	return errors.Join(w.WriteAll(table), os.WriteFile(m.Example, out.Bytes(), 0o600))
-}
 
 // maxCells bounds the table of an example.
 const maxCells = 1 << 20

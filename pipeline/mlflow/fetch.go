@@ -1,8 +1,10 @@
 package mlflow
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -21,17 +23,12 @@ import (
 // Limits of a model.
 const (
 	maxModel   = 64 << 30 // bytes of all its files
-	maxFiles   = 1000
 	maxDepth   = 8
 	maxExample = 4 << 20 // bytes of an input example
 	maxTime    = 2 * time.Hour
 )
 
-const (
-	api               = "api/2.0/mlflow/"
-	artifactsEndpoint = "api/2.0/mlflow-artifacts/artifacts"
-	descriptionFile   = "MLmodel"
-)
+const descriptionFile = "MLmodel"
 
 // Options are the choices of a [Fetch].
 type Options struct {
@@ -75,26 +72,12 @@ func (m Model) Discard() error {
 	return err
 }
 
-// version is a version of a registered model in answers of the API.
-type version struct {
-	Version string `json:"version"`
-	Run     string `json:"run_id"`
-	Status  string `json:"status"`
-}
-
-// placed is a model with the place of its artifacts on the server.
-type placed struct {
-	ref  Ref    // with a version in place of an alias
-	root string // path for the artifact proxy
-	run  string
-}
-
 // Fetch resolves an address, and downloads the file of the model. It checks paths, sizes and digests, and leaves the format to the
 // caller. Errors: CodeNotFound, CodeUnauthenticated, CodeForbidden, CodeUnavailable from the server; CodeUnsafe for pickles; CodeInvalid.
-func (c *Client) Fetch(ctx context.Context, r Ref, o Options) (Model, error) {
+func Fetch(ctx context.Context, c *Client, r Ref, o Options) (Model, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, registry.Errorf(registry.CodeUnavailable, "MLflow server %s: the download took longer than %s", c.base.Host, maxTime))
 	defer cancel()
-	at, err := c.place(ctx, r)
+	at, err := place(ctx, c, r)
 	if err != nil {
 		return Model{}, err
 	}
@@ -129,107 +112,6 @@ func (c *Client) Fetch(ctx context.Context, r Ref, o Options) (Model, error) {
 		return Model{}, errors.Join(err, temp.Remove())
 	}
 	return m, nil
-}
-
-// place asks for the version behind an alias and for the place of the artifacts.
-func (c *Client) place(ctx context.Context, r Ref) (placed, error) {
-	if r.Run != "" {
-		return c.placeOfRun(ctx, r)
-	}
-	var answer struct {
-		Version version `json:"model_version"`
-	}
-	endpoint, query := "model-versions/get", url.Values{"name": {r.Name}, "version": {r.Version}}
-	if r.Alias != "" {
-		endpoint, query = "registered-models/alias", url.Values{"name": {r.Name}, "alias": {r.Alias}}
-	}
-	if err := c.get(ctx, api+endpoint, query, &answer); err != nil {
-		return placed{}, err
-	}
-	found := answer.Version
-	if !versionPattern.MatchString(found.Version) || r.Version != "" && found.Version != r.Version {
-		return placed{}, registry.Errorf(registry.CodeInvalid, "MLflow server %s: it answers with version %.40q for %s", c.base.Host, found.Version, r)
-	}
-	if found.Status != "" && found.Status != "READY" {
-		return placed{}, registry.Errorf(registry.CodeInvalid, "version %s of %s is in the state %.40q, want READY", found.Version, r.Name, found.Status)
-	}
-	if found.Run != "" && !runPattern.MatchString(found.Run) {
-		return placed{}, registry.Errorf(registry.CodeInvalid, "MLflow server %s: %.80q is no ID of a run", c.base.Host, found.Run)
-	}
-	var where struct {
-		URI string `json:"artifact_uri"`
-	}
-	if err := c.get(ctx, api+"model-versions/get-download-uri", url.Values{"name": {r.Name}, "version": {found.Version}}, &where); err != nil {
-		return placed{}, err
-	}
-	root, err := c.proxied(where.URI)
-	return placed{Ref{Name: r.Name, Version: found.Version}, root, found.Run}, err
-}
-
-// placeOfRun finds a model among the artifacts of a run, and among the models that a run logged, which MLflow 3 keeps elsewhere.
-func (c *Client) placeOfRun(ctx context.Context, r Ref) (placed, error) {
-	var answer struct {
-		Run struct {
-			Info struct {
-				Artifacts string `json:"artifact_uri"`
-			} `json:"info"`
-			Outputs struct {
-				Models []struct {
-					ID string `json:"model_id"`
-				} `json:"model_outputs"`
-			} `json:"outputs"`
-		} `json:"run"`
-	}
-	if err := c.get(ctx, api+"runs/get", url.Values{"run_id": {r.Run}}, &answer); err != nil {
-		return placed{}, err
-	}
-	logged := answer.Run.Outputs.Models
-	if len(logged) > maxFiles {
-		return placed{}, registry.Errorf(registry.CodeInvalid, "run %s has %d models: want at most %d", r.Run, len(logged), maxFiles)
-	}
-	for _, m := range logged {
-		if !runPattern.MatchString(m.ID) {
-			return placed{}, registry.Errorf(registry.CodeInvalid, "MLflow server %s: %.80q is no ID of a model", c.base.Host, m.ID)
-		}
-		var one struct {
-			Model struct {
-				Info struct {
-					Name      string `json:"name"`
-					Artifacts string `json:"artifact_uri"`
-				} `json:"info"`
-			} `json:"model"`
-		}
-		if err := c.get(ctx, api+"logged-models/"+m.ID, nil, &one); err != nil {
-			return placed{}, err
-		}
-		if one.Model.Info.Name == r.Path {
-			root, err := c.proxied(one.Model.Info.Artifacts)
-			return placed{r, root, r.Run}, err
-		}
-	}
-	root, err := c.proxied(answer.Run.Info.Artifacts)
-	return placed{r, path.Join(root, r.Path), r.Run}, err
-}
-
-// proxied is the path of artifacts that the server hands out itself. Errors: CodeInvalid for artifacts that are elsewhere.
-func (c *Client) proxied(uri string) (string, error) {
-	u, err := url.Parse(uri)
-	if err != nil {
-		return "", registry.Errorf(registry.CodeInvalid, "MLflow server %s: the artifacts are at an address that cannot be read", c.base.Host)
-	}
-	root := strings.Trim(u.Path, "/")
-	switch {
-	case u.Scheme == "mlflow-artifacts" && (u.Host == "" || u.Host == c.base.Host):
-	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == c.base.Host && strings.Contains(u.Path, artifactsEndpoint+"/"):
-		_, root, _ = strings.Cut(root, artifactsEndpoint+"/")
-	default:
-		return "", registry.WithHint(registry.Errorf(registry.CodeInvalid, "MLflow server %s keeps the artifacts at %.20s://%s, and only artifacts that it hands out itself are read", c.base.Host, u.Scheme, registry.PlainText(u.Host)),
-			"start the server with --serve-artifacts and --artifacts-destination, or download the model with mlflow artifacts download and hand in its file")
-	}
-	if !localPath(root) {
-		return "", registry.Errorf(registry.CodeInvalid, "MLflow server %s: the path %.80q of artifacts is none", c.base.Host, root)
-	}
-	return root, nil
 }
 
 // fetching is a download of one model.
@@ -421,4 +303,40 @@ func (f *fetching) install(m *Model) error {
 	}
 	m.File, m.others = names[0], names[1:]
 	return nil
+}
+
+// noCases is the end of each note on an example that cannot be used.
+const noCases = "; give cases of your own: --cases FILE"
+
+// example fetches the input that was logged with the model, and writes it as a table of cases if it is one.
+func (f *fetching) example(ctx context.Context, d description, m *Model) error {
+	e := d.example
+	if e.path == "" {
+		text := "the model was logged without an input example"
+		if d.hasInput {
+			text += ", and its signature has no values"
+		}
+		m.Notes = append(m.Notes, text+", so cases are generated unless you give some: --cases FILE")
+		return nil
+	}
+	if !localPath(e.path) {
+		return registry.Errorf(registry.CodeInvalid, "MLmodel: the path %.80q of the input example leads out of the model", e.path)
+	}
+	if e.kind != "ndarray" && (e.kind != "dataframe" || e.orient != "split") {
+		m.Notes = append(m.Notes, "the logged input example is no table or array ("+registry.PlainText(e.kind[:min(len(e.kind), 40)])+"), so it is not used"+noCases)
+		return nil
+	}
+	var text bytes.Buffer
+	if _, err := f.client.download(ctx, path.Join(f.at.root, e.path), &text, maxExample); err != nil {
+		return err
+	}
+	table, err := readExample(text.Bytes(), e.kind)
+	if err != nil {
+		m.Notes = append(m.Notes, "the logged input example is not used: "+err.Error()+noCases)
+		return nil
+	}
+	m.Example, m.Rows = filepath.Join(f.temp.Path, "example.csv"), len(table)-1
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	return errors.Join(w.WriteAll(table), os.WriteFile(m.Example, out.Bytes(), 0o600))
 }

@@ -67,7 +67,7 @@ func fetch(t *testing.T, h http.Handler, ref Ref, o Options) (Model, string, err
 	if o.Folder == "" {
 		o.Folder = t.TempDir()
 	}
-	m, err := client.Fetch(t.Context(), ref, o)
+	m, err := Fetch(t.Context(), client, ref, o)
 	return m, o.Folder, err
 }
 
@@ -245,7 +245,7 @@ func TestCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = client.Fetch(t.Context(), first, Options{Folder: t.TempDir()})
+		_, _ = Fetch(t.Context(), client, first, Options{Folder: t.TempDir()})
 		client.Close()
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

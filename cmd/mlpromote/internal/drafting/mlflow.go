@@ -23,7 +23,7 @@ func draftFetched(ctx context.Context, a *program.App, address string, o draftFl
 		return err
 	}
 	defer client.Close()
-	model, err := client.Fetch(ctx, ref, mlflow.Options{Folder: filepath.Dir(o.file), Replace: o.force, More: draft.FurtherFiles})
+	model, err := mlflow.Fetch(ctx, client, ref, mlflow.Options{Folder: filepath.Dir(o.file), Replace: o.force, More: draft.FurtherFiles})
 	if err != nil {
 		return err
 	}
