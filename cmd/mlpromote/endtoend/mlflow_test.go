@@ -3,6 +3,9 @@
 package endtoend
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +50,12 @@ func newTrackingServer(t *testing.T) trackingServer {
 	cmd.Stdout, cmd.Stderr = log, log
 	startGroup(t, cmd)
 	s := trackingServer{"http://" + listen, python}
-	programtest.Eventually(t, "MLflow", func() bool {
+	programtest.Within(t, 5*time.Minute, "MLflow", func() bool {
 		response, err := http.Get(s.url + "/health")
 		if err != nil {
 			return false
 		}
-		return errors.Join(response.Body.Close()) == nil && response.StatusCode == http.StatusOK
+		return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 	})
 	return s
 }
@@ -148,6 +152,7 @@ func (s trackingServer) testReceiver(t *testing.T, program, folder string) {
 		}
 		return response.Body.Close() == nil
 	})
+	refusesForged(t, "http://"+listen+"/", hook.Secret)
 	runBlocks(t, program, "docs/how-to/mlflow.md", "promote", folder, env...)
 	var version struct {
 		Version struct {
@@ -168,6 +173,46 @@ func (s trackingServer) testReceiver(t *testing.T, program, folder string) {
 	}
 	if tags["mlpromote.prod.version"] != "0.1.0" || tags["mlpromote.prod.verdict"] != "1 pass" || !strings.Contains(string(head), fmt.Sprintf("%q", tags["mlpromote.prod.release"])) {
 		t.Errorf("the tags are %v, and the head of prod is %s", tags, head)
+	}
+}
+
+// refusesForged sends messages to a receiver that it must not take: with another key, for another body, and of an hour ago.
+func refusesForged(t *testing.T, receiver, secret string) {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"type": "damage", "data": []}`
+	now := time.Now()
+	for name, c := range map[string]struct {
+		key    []byte
+		signed string
+		at     time.Time
+		want   int
+	}{
+		"as the service sends it": {key, body, now, http.StatusNoContent},
+		"another key":             {[]byte("other"), body, now, http.StatusUnauthorized},
+		"another body":            {key, body + " ", now, http.StatusUnauthorized},
+		"an hour old":             {key, body, now.Add(-time.Hour), http.StatusUnauthorized},
+	} {
+		stamp := strconv.FormatInt(c.at.Unix(), 10)
+		mac := hmac.New(sha256.New, c.key)
+		mac.Write([]byte("id." + stamp + "." + c.signed))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, receiver, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("webhook-id", "id")
+		r.Header.Set("webhook-timestamp", stamp)
+		r.Header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.Body.Close() != nil || response.StatusCode != c.want {
+			t.Errorf("%s: %s, want %d", name, response.Status, c.want)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,6 +70,9 @@ docs/reference/spec.md.`,
 			}
 			if _, err := os.Stat(o.file); err == nil && !o.force {
 				return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s exists", o.file), "remove it, or --force")
+			}
+			if plain := mlflow.Scheme + model; strings.HasPrefix(model, "models:/") || strings.HasPrefix(model, "runs:/") {
+				return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: MLflow's addresses begin with %s here", model, mlflow.Scheme), "mlpromote init %s", plain)
 			}
 			if mlflow.IsRef(model) {
 				return draftFetched(c.Context(), a, model, o)

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/pipeline/draft"
 	"mlpromote.dev/mlpromote/pipeline/mlflow"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -23,7 +25,9 @@ func draftFetched(ctx context.Context, a *program.App, address string, o draftFl
 		return err
 	}
 	defer client.Close()
+	running := progress.Begin(a.UI.Progress, "fetch "+address, clock.Now)
 	model, err := mlflow.Fetch(ctx, client, ref, mlflow.Options{Folder: filepath.Dir(o.file), Replace: o.force, More: draft.FurtherFiles})
+	running.End("", err)
 	if err != nil {
 		return err
 	}
