@@ -188,14 +188,15 @@ func (d Model) From(origin *spec.Origin) Model {
 
 // FurtherFiles lists the files with weights that an ONNX file names. Other models have none.
 func FurtherFiles(file string) ([]string, error) {
-	if found, err := FormatOf(file); err != nil || found != spec.FormatONNX {
-		return nil, nil //nolint:nilerr // the draft refuses the file, and says why
+	found, err := FormatOf(file)
+	if err == nil && found == spec.FormatONNX {
+		model, err := format.OpenONNX(file, bound.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		return slices.Compact(slices.Sorted(slices.Values(model.ExternalData))), nil
 	}
-	model, err := format.OpenONNX(file, bound.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Compact(slices.Sorted(slices.Values(model.ExternalData))), nil
+	return nil, nil // the draft refuses a file that it cannot read
 }
 
 // checkOutputs refuses a model with an output that no build can compare. Outputs without a shape may

@@ -63,6 +63,30 @@ func NewClient(c Config) (*Client, error) {
 		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "MLFLOW_TRACKING_URI is not set, so no MLflow server is known"),
 			"MLFLOW_TRACKING_URI=https://HOST, and MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, if it asks for them")
 	}
+	base, err := c.base()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answerTimeout,
+		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression: true, // a small answer must not become a large one
+	}
+	if err := c.trustCA(transport); err != nil {
+		return nil, err
+	}
+	client := &Client{config: c, base: base, http: &http.Client{Transport: transport}}
+	client.http.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if r.URL.Host != base.Host || r.URL.Scheme != base.Scheme || len(via) > maxRedirects {
+			return registry.Errorf(registry.CodeInvalid, "%s redirects to %s, and only redirects to the same server are followed", base.Host, r.URL.Host)
+		}
+		return nil
+	}
+	return client, nil
+}
+
+// base checks the address, and whether credentials may go there.
+func (c Config) base() (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(c.URL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "MLFLOW_TRACKING_URI %q: want http://HOST:PORT or https://HOST", registry.RedactURL(c.URL)),
@@ -75,27 +99,21 @@ func NewClient(c Config) (*Client, error) {
 		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "MLFLOW_TRACKING_URI is http, so the credentials for %s would cross the network unencrypted", base.Host),
 			"use https, or a proxy or tunnel that listens on 127.0.0.1")
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answerTimeout,
-		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression: true, // a small answer must not become a large one
-	}
-	if c.CAFile != "" {
-		data, err := os.ReadFile(c.CAFile)
-		roots := x509.NewCertPool()
-		if err != nil || !roots.AppendCertsFromPEM(data) {
-			return nil, registry.Errorf(registry.CodeInvalid, "MLFLOW_TRACKING_SERVER_CERT_PATH %s: want a readable file with certificates (error %v)", c.CAFile, err)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	}
-	client := &Client{config: c, base: base, http: &http.Client{Transport: transport}}
-	client.http.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-		if r.URL.Host != base.Host || r.URL.Scheme != base.Scheme || len(via) > maxRedirects {
-			return registry.Errorf(registry.CodeInvalid, "%s redirects to %s, and only redirects to the same server are followed", base.Host, r.URL.Host)
-		}
+	return base, nil
+}
+
+// trustCA makes a transport accept servers with certificates of a private CA.
+func (c Config) trustCA(transport *http.Transport) error {
+	if c.CAFile == "" {
 		return nil
 	}
-	return client, nil
+	data, err := os.ReadFile(c.CAFile)
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(data) {
+		return registry.Errorf(registry.CodeInvalid, "MLFLOW_TRACKING_SERVER_CERT_PATH %s: want a readable file with certificates (error %v)", c.CAFile, err)
+	}
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return nil
 }
 
 func loopback(host string) bool {
@@ -109,7 +127,7 @@ func (c *Client) Server() string { return c.base.String() }
 // Close closes connections that are kept.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request sends a GET, and returns the response of a success. cancel ends it; the caller closes the body and calls it.
+// request sends a GET, and returns the response of a success. The caller closes its body.
 func (c *Client) request(ctx context.Context, endpoint string, query url.Values) (*http.Response, error) {
 	to := *c.base
 	to.Path = path.Join("/", c.base.Path, endpoint)
@@ -145,11 +163,11 @@ func (c *Client) unreachable(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	make := registry.Errorf
+	wrap := registry.Errorf
 	if registry.LastingTLS(err) {
-		make = registry.Lastingf
+		wrap = registry.Lastingf
 	}
-	return registry.WithHint(make(registry.CodeUnavailable, "MLflow server %s: %w", c.base.Host, err), "is MLFLOW_TRACKING_URI right, and does the server run?")
+	return registry.WithHint(wrap(registry.CodeUnavailable, "MLflow server %s: %w", c.base.Host, err), "is MLFLOW_TRACKING_URI right, and does the server run?")
 }
 
 // refused describes an answer that is no success.
