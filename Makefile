@@ -6,7 +6,7 @@ export GOFLAGS := -buildvcs=false -trimpath
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Names of toolchains, from their rows: of those that `make test` installs, of those whose tests run with `make toolchains-all`, of
-# those that make engines, and of those that import or quantize. torch takes 5.4 GiB.
+# those that make engines, and of those that import or quantize. torch takes 5.5 GiB.
 TOOLCHAINS_OF = $(shell go run ./tools/toolchainstable -list $(1))
 OTHERS        = $(call TOOLCHAINS_OF,others)
 
@@ -155,15 +155,23 @@ $(INTEROP): tools/interop/requirements.lock
 	$(INTEROP) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/interop/requirements.lock
 	touch $(INTEROP)
 
+# An MLflow server, and the frameworks that log models to it.
+MLFLOW := $(CURDIR)/tools/mlflow/.venv/bin/python
+$(MLFLOW): tools/mlflow/requirements.lock
+	python3 -m venv tools/mlflow/.venv
+	$(MLFLOW) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/mlflow/requirements.lock
+	touch $(MLFLOW)
+
 # The transit engine of Vault, to sign with its keys.
 VAULTSERVER := $(CURDIR)/tools/vaultserver/bin/vaultserver
 $(VAULTSERVER): $(wildcard tools/vaultserver/*.go) tools/vaultserver/go.mod tools/vaultserver/go.sum
 	@echo "building the transit engine of Vault, to sign with its keys; minutes, once" >&2
 	cd tools/vaultserver && go build -o bin/vaultserver .
 
-interop: setup $(INTEROP) tools/cosign/bin/cosign $(VAULTSERVER) ## Let programs by others read what is exported (Model Signing, CycloneDX, cosign), and sign with keys of Vault
+interop: setup $(INTEROP) $(MLFLOW) tools/cosign/bin/cosign $(VAULTSERVER) ## Let programs by others read what is exported (Model Signing, CycloneDX, cosign), fetch models from MLflow, and sign with keys of Vault
 	@MLPROMOTE_VAULTSERVER='$(VAULTSERVER)' $(COUNT) -timeout=5m -tags=kms_vault -run 'TestVault$$' ./signer/kms
 	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing|bom)$$' ./cmd/mlpromote/endtoend
+	@MLPROMOTE_MLFLOW_PYTHON='$(MLFLOW)' $(COUNT) -timeout=20m -run 'TestMLflow$$' ./cmd/mlpromote/endtoend
 
 # A cluster for tests: Kubernetes and etcd in one program, containerd with what it starts, and runc, which has seccomp by cgo.
 KUBERNETES         := $(CURDIR)/tools/kubernetes/bin
@@ -276,6 +284,7 @@ toolchains-all: toolchains ## Test the toolchains that make test does not instal
 	for name in $(OTHERS); do bin/mlpromote toolchain install $$name || exit 1; done
 	go test -count=1 -timeout=60m ./pipeline/toolchain/script
 	go test -count=1 -timeout=60m -run 'Bisect' ./pipeline
+	go test -count=1 -timeout=60m -run 'TestSourceFormatsPage' ./cmd/mlpromote/endtoend
 	go test -count=1 -timeout=60m -run 'TestScripts//($(subst $(space),|,$(SCRIPTS)))$$' ./cmd/mlpromote
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote
 

@@ -106,9 +106,10 @@ func arrows() []rule {
 		// Decides what a build makes, and does nothing.
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "registry/toolchains", "validators", "validators/format*"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor*"}},
-		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
-		{"pipeline/origin", []string{"registry"}},   // runs git on what strangers wrote
-		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
+		{"pipeline/fitness", []string{"registry"}},                                                            // reads /proc and /sys
+		{"pipeline/mlflow", []string{"pipeline/spec", "registry", "registry/strictyaml", "registry/tempdir"}}, // reads what strangers send
+		{"pipeline/origin", []string{"registry"}},                                                             // runs git on what strangers wrote
+		{"pipeline/confined", []string{"registry"}},                                                           // opens what specs and models name
 		{"pipeline/approver", []string{"registry/api", "registry"}},
 		{"pipeline/validation", nil}, // tests of the verifier from outside
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/atomicfile", "registry/strictyaml", "registry/toolchains", "validators"}},

@@ -22,6 +22,7 @@ func namesToolchains() map[string]string {
 		"pipeline/toolchain/ort/":             "the driver of ONNX Runtime in Go",
 		"registry/toolchains/":                "the table that is generated from the rows, and the name of the toolchain for reference models",
 		"pipeline/spec/sources.go":            "formats of sources, which have the names of their frameworks",
+		"pipeline/mlflow/description.go":      "flavors of MLflow, which have the names of their frameworks",
 		"pipeline/spec/check_sources.go":      "a name that people write in place of a format",
 		"pipeline/spec/quantize.go":           "tools of variants, which a spec names with their methods",
 		"validators/format/":                  "kinds of files, which have the names of their frameworks",

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/ingest"
 	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -63,7 +64,7 @@ const maxNamed = 64
 // dependencies are what all engines of a release are made of and measured by.
 func dependencies(b making, r artifact.Release) []run.Resource {
 	all := []run.Resource{
-		{Name: "source", Digest: evidence.NewDigestSet(b.Plan.Source)},
+		fetched(run.Resource{Name: "source", Digest: evidence.NewDigestSet(b.Plan.Source)}, b.Inputs.Imported.Origin),
 		{Name: "sources", Digest: evidence.NewDigestSet(r.Sources)},
 		{Name: "limits", Digest: evidence.NewDigestSet(r.Limits)},
 		{Name: "interface", Digest: evidence.NewDigestSet(r.Interface)},
@@ -87,6 +88,18 @@ func dependencies(b making, r artifact.Release) []run.Resource {
 		all = append(all, repository(git))
 	}
 	return all
+}
+
+// fetched adds to a source the server that it was fetched from. The builder states it: the server signed nothing.
+func fetched(source run.Resource, from *spec.Origin) run.Resource {
+	if from == nil {
+		return source
+	}
+	source.URI, source.Annotations = from.URI, map[string]any{"server": from.Server, "digest": from.Digest}
+	if from.Run != "" {
+		source.Annotations["run"] = from.Run
+	}
+	return source
 }
 
 // otherSources lists the files of the model that are not plan.Source: external data, and the

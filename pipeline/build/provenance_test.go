@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -154,6 +155,20 @@ func TestProvenanceNamesDependencies(t *testing.T) {
 		if r.Name == "repository" || strings.HasPrefix(r.Name, "program") {
 			t.Errorf("got %s of a build without it", r.Name)
 		}
+	}
+}
+
+// A source that was fetched has its place on the server.
+func TestProvenanceNamesTheServer(t *testing.T) {
+	t.Parallel()
+	var b making
+	b.env = &run.Env{}
+	b.Plan.Source = digest.FromString("model")
+	b.Inputs.Imported.Origin = &spec.Origin{URI: "mlflow:models:/a/1", Server: "https://mlflow.example", Run: "abc", Digest: "sha256:1"}
+	want := run.Resource{Name: "source", URI: "mlflow:models:/a/1", Digest: evidence.NewDigestSet(b.Plan.Source),
+		Annotations: map[string]any{"server": "https://mlflow.example", "run": "abc", "digest": "sha256:1"}}
+	if diff := cmp.Diff(want, dependencies(b, artifact.Release{})[0]); diff != "" {
+		t.Error(diff)
 	}
 }
 

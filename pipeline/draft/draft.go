@@ -22,6 +22,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/format/bound"
 	"mlpromote.dev/mlpromote/validators/format/gguf"
 	"mlpromote.dev/mlpromote/validators/format/huggingface"
 	"mlpromote.dev/mlpromote/validators/format/onnx"
@@ -179,6 +180,25 @@ func Open(file string) (Model, error) {
 	return Model{file: file, model: model, iface: iface, source: spec.Source{Format: spec.FormatONNX}}, nil
 }
 
+// From returns the model with the place that it was fetched from; nil for none.
+func (d Model) From(origin *spec.Origin) Model {
+	d.source.Origin = origin
+	return d
+}
+
+// FurtherFiles lists the files with weights that an ONNX file names. Other models have none.
+func FurtherFiles(file string) ([]string, error) {
+	found, err := FormatOf(file)
+	if err == nil && found == spec.FormatONNX {
+		model, err := format.OpenONNX(file, bound.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		return slices.Compact(slices.Sorted(slices.Values(model.ExternalData))), nil
+	}
+	return nil, nil // the draft refuses a file that it cannot read
+}
+
 // checkOutputs refuses a model with an output that no build can compare. Outputs without a shape may
 // get one.
 func checkOutputs(model *onnx.Model) error {
@@ -253,7 +273,7 @@ func (d Model) Draft(specFile, target string, imported *cases.Imported, casesFol
 		return Drafted{}, err
 	}
 	options := spec.DraftOptions{Source: relative, Format: d.source.Format, Trusted: d.source.Trust.Types, TrustPickle: d.source.Trust.Pickle,
-		Target: target}
+		Target: target, Origin: d.source.Origin}
 	for _, name := range d.assets {
 		options.Assets = append(options.Assets, path.Join(relative, name))
 	}

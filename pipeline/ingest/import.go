@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 // Model is the source as ONNX, which engines are made of.
 type Model struct {
 	Source source
+	Origin *spec.Origin      // nil if the spec names none
 	files  []toolchain.Input // the model file first, then its external data
 	Model  *onnx.Model
 
@@ -44,11 +46,35 @@ func ImportSource(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker)
 	if err != nil {
 		return Model{}, err
 	}
-	m := Model{Source: opened, files: opened.Files, Model: opened.Model}
+	if err := checkOrigin(s.Source, opened.Files); err != nil {
+		return Model{}, err
+	}
+	m := Model{Source: opened, Origin: s.Source.Origin, files: opened.Files, Model: opened.Model}
 	if opened.Model != nil && !s.Source.Simplify && shaped(opened.Model) {
 		return m, nil
 	}
 	return m, runImport(ctx, env, s, w, &m)
+}
+
+// checkOrigin refuses files that differ from the files that were fetched. Errors: CodeDigest.
+func checkOrigin(s spec.Source, files []toolchain.Input) error {
+	if s.Origin == nil {
+		return nil
+	}
+	named := make(map[string]registry.Digest, len(files))
+	for i, in := range files {
+		name := strings.TrimPrefix(in.Name, "source/")
+		if i == 0 && !spec.InFolder(s.Format) {
+			name = path.Base(s.Path.Written) // importers see it under another name
+		}
+		named[name] = in.Digest
+	}
+	if got := spec.PinOf(named); got.String() != s.Origin.Digest {
+		return registry.WithHint(registry.Errorf(registry.CodeDigest, "%s: the digest is %s, and source.origin has %s, which %s had when it was fetched",
+			s.Path.Written, got, s.Origin.Digest, s.Origin.URI),
+			"fetch it again: mlpromote init %s --force; or remove origin from the spec if the file is another model by intent", s.Origin.URI)
+	}
+	return nil
 }
 
 // shaped reports whether the shapes of all outputs are known.

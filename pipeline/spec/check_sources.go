@@ -3,11 +3,13 @@ package spec
 import (
 	"cmp"
 	"maps"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -40,6 +42,7 @@ func (c checker) checkFormat() {
 		[]string{"pytorch", "tensorflow"})
 	c.checkArchitecture()
 	c.checkInputs()
+	c.checkOrigin()
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
 	}
@@ -63,6 +66,27 @@ func (c checker) checkFormat() {
 		c.problem(at("source", "trust", "pickle"), "trust in pickles is for formats %s: remove the key", strings.Join(pickles, ", "))
 	}
 }
+
+// checkOrigin checks the form of an origin. The digest is compared when the source is read.
+func (c checker) checkOrigin() {
+	o := c.Source.Origin
+	if o == nil {
+		return
+	}
+	if d := registry.Digest(o.Digest); registry.ValidDigest(d) != nil || d.Algorithm() != "sha256" {
+		c.problem(at("source", "origin", "digest"), "digest %q: want sha256:HEX", o.Digest)
+	}
+	if !originURI.MatchString(o.URI) {
+		c.problem(at("source", "origin", "uri"), "uri %q: want mlflow:models:/NAME/VERSION or mlflow:runs:/RUN/PATH, as init writes it", o.URI)
+	}
+	if u, err := url.Parse(o.Server); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || registry.ValidateText("server", o.Server) != nil {
+		c.problem(at("source", "origin", "server"), "server %q: want http://HOST or https://HOST, without a user or password", registry.RedactURL(o.Server))
+	}
+	c.report(registry.ValidateText("run", o.Run), "source", "origin", "run")
+}
+
+// originURI is the address of a model on a server.
+var originURI = regexp.MustCompile(`^mlflow:(models|runs):/[^\pC/][^\pC]{0,400}$`)
 
 // checkArchitecture checks that weights, and nothing else, have an architecture. Whether it
 // fits them is for the importer to find out.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -17,6 +18,7 @@ import (
 type DraftOptions struct {
 	Source  string   // path of the model's file, relative to the folder of the spec; needed
 	Format  string   // of the source; empty for ONNX
+	Origin  *Origin  // of a source that was fetched; nil for others
 	Trusted []string // types in a skops file that may be loaded
 	// TrustPickle is true if the pickles in the source may be loaded.
 	TrustPickle bool
@@ -39,13 +41,13 @@ type DraftedKind struct {
 	validators.Guess
 }
 
-// maxDraftLines bounds a draft, so that it can be read at a glance.
+// maxDraftLines bounds a draft, so that it can be read at a glance. Two more have the origin of a model that was fetched.
 const maxDraftLines = 27
 
 // maxDraftKinds bounds the outputs whose kinds a draft says.
 const maxDraftKinds = 6
 
-// Draft writes a commented spec of at most 27 lines that [Load] accepts where the
+// Draft writes a commented spec of at most 29 lines that [Load] accepts where the
 // file is: the model is named after its file, and judged in fp32 on generated cases.
 // Errors: CodeInvalid for a path that YAML cannot hold.
 func Draft(o DraftOptions) ([]byte, error) {
@@ -106,13 +108,13 @@ func draftTarget(o DraftOptions) string {
 	return fmt.Sprintf("{name: %s, os: %s, cpu: {arch: %s%s}, toolchain: %s}", strings.ReplaceAll(o.Target, "/", "-"), parts[0], parts[1], level, o.Toolchain)
 }
 
-// draftSource writes the source: a path alone for ONNX.
+// draftSource writes the source: a path alone for an ONNX file without an origin.
 func draftSource(o DraftOptions, path string) string {
 	path = Quoted(path)
-	if o.Format == "" || o.Format == FormatONNX {
+	if (o.Format == "" || o.Format == FormatONNX) && o.Origin == nil {
 		return path
 	}
-	text := "{path: " + path + ", format: " + o.Format
+	text := "{path: " + path + ", format: " + cmp.Or(o.Format, FormatONNX)
 	if len(o.Trusted) > 0 {
 		types := make([]string, len(o.Trusted))
 		for i, t := range o.Trusted {
@@ -122,6 +124,13 @@ func draftSource(o DraftOptions, path string) string {
 	}
 	if o.TrustPickle {
 		text += ", trust: {pickle: true}"
+	}
+	if from := o.Origin; from != nil {
+		text += ",\n  origin: {uri: " + Quoted(from.URI) + ", server: " + Quoted(from.Server)
+		if from.Run != "" {
+			text += ", run: " + Quoted(from.Run)
+		}
+		text += ",\n    digest: " + Quoted(from.Digest) + "}" // of the bytes that every build has to find
 	}
 	return text + "}"
 }

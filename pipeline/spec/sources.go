@@ -1,6 +1,12 @@
 package spec
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
@@ -59,7 +65,29 @@ type Source struct {
 	Inputs []SourceInput `yaml:"inputs" doc:"For torchscript, whose files do not say it: the inputs, in the order of the module's arguments"`
 	// Operators are libraries, which is native code that runs wherever the engine runs.
 	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
-	Trust     Trust  `yaml:"trust" doc:"For skops, pickle, torch-export and torchscript: what of the file may be loaded although it is not known to be safe"`
+	// Origin is nil for a file that was always here.
+	Origin *Origin `yaml:"origin" doc:"From which server init fetched the model; build refuses other bytes, and the provenance names it"`
+	Trust  Trust   `yaml:"trust" doc:"For skops, pickle, torch-export and torchscript: what of the file may be loaded although it is not known to be safe"`
+}
+
+// Origin is the place that the files of a source were fetched from. The zero Origin is invalid.
+type Origin struct {
+	URI    string `yaml:"uri,required" doc:"The model on that server: mlflow:models:/NAME/VERSION or mlflow:runs:/RUN/PATH"`
+	Server string `yaml:"server,required" doc:"Address of the server"`
+	Run    string `yaml:"run" doc:"The run that logged the model"`
+	Digest string `yaml:"digest,required" doc:"SHA-256 of the model's file as sha256:HEX; of several files, SHA-256 of the lines that sha256sum prints for them, sorted by name"`
+}
+
+// PinOf returns the digest for [Origin] of files by name. Names are relative to the folder that has the model, with '/'.
+func PinOf(files map[string]registry.Digest) registry.Digest {
+	list := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if len(files) == 1 {
+			return files[name]
+		}
+		fmt.Fprintf(list, "%s  %s\n", files[name].Encoded(), name)
+	}
+	return registry.Digest(fmt.Sprintf("sha256:%x", list.Sum(nil)))
 }
 
 // The kinds of networks whose weights can be a source.

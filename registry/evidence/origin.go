@@ -12,6 +12,9 @@ import (
 type Origin struct {
 	Git GitOrigin `json:"git"`
 	CI  *CIOrigin `json:"ci,omitempty"` // absent where nothing said that a CI job builds
+	// Source is the address and the server that the model was fetched from; empty for a file. Provenance has it at the source, in the list of
+	// dependencies.
+	Source string `json:"source,omitempty"`
 }
 
 // GitOrigin is the state of the git repository that the folder of the spec is in.
@@ -86,6 +89,9 @@ func (o Origin) String() string {
 	default:
 		text += "; claims to be a CI job (not verified)"
 	}
+	if o.Source != "" {
+		text += "; the model is " + o.Source
+	}
 	return registry.PlainText(text)
 }
 
@@ -97,12 +103,38 @@ func (s Statement) Origin() *Origin {
 			InternalParameters struct {
 				Origin *Origin `json:"origin"`
 			} `json:"internalParameters"`
+			ResolvedDependencies []dependency `json:"resolvedDependencies"`
 		} `json:"buildDefinition"`
 	}
 	if s.PredicateType != PredicateProvenance || registry.DecodeSigned(s.Predicate, &predicate) != nil {
 		return nil
 	}
-	return predicate.BuildDefinition.InternalParameters.Origin
+	origin := predicate.BuildDefinition.InternalParameters.Origin
+	if origin != nil {
+		origin.Source = fetchedFrom(predicate.BuildDefinition.ResolvedDependencies)
+	}
+	return origin
+}
+
+// dependency is the part of a resource descriptor that names a server.
+type dependency struct {
+	Name        string         `json:"name"`
+	URI         string         `json:"uri"`
+	Annotations map[string]any `json:"annotations"`
+}
+
+// fetchedFrom describes the server that a source was fetched from; empty for a file.
+func fetchedFrom(all []dependency) string {
+	for _, d := range all {
+		if d.Name != "source" || d.URI == "" {
+			continue
+		}
+		if server, ok := d.Annotations["server"].(string); ok {
+			return registry.PlainText(d.URI + " of " + server)
+		}
+		return registry.PlainText(d.URI)
+	}
+	return ""
 }
 
 // Run is the URL of the CI run that the verified claims name; empty where they name none. Sources:

@@ -144,7 +144,7 @@ func compilers() []Source {
 func fromSources() []Source {
 	return []Source{
 		{
-			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483, Accelerators: true,
+			Name: "torch-inductor", Shares: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5610, Large: cudaWheels, Accelerators: true,
 			Options: map[string]toolchains.Setting{"num_threads": positive()},
 			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"},
 				{Package: "torchao", Oldest: "0.18", Newest: "0.18", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
@@ -168,6 +168,9 @@ func fromSources() []Source {
 		},
 	}
 }
+
+// cudaWheels is why PyTorch takes gigabytes on a machine without a GPU.
+const cudaWheels = "the packages of torch on PyPI bring CUDA along, and packages for CPUs alone are not there"
 
 // importers make no engines: they import or quantize models.
 func importers() []Source {
@@ -198,7 +201,7 @@ func importers() []Source {
 			Imports: []string{"tflite", "savedmodel", "keras"},
 		},
 		{
-			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5483,
+			Name: "torch", Package: "torch", Language: Python, Oldest: "3.12", Installed: 5610, Large: cudaWheels,
 			Drives: []Versions{{Package: "torch", Oldest: "2.11", Newest: "2.15"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"},
 				{Package: "onnxscript", Oldest: "0.7", Newest: "0.7"}, {Package: "transformers", Oldest: "5.17", Newest: "5.24"},
 				{Package: "gguf", Oldest: "0.19", Newest: "0.19", Optional: true}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},

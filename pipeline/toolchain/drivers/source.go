@@ -65,6 +65,8 @@ type Source struct {
 	Routine bool
 	// Installed is the approximate size of an install in MiB, measured on linux/amd64.
 	Installed int64
+	// Large is why an install is so large, and why no smaller one is offered; empty for others.
+	Large string
 	// Profile describes the engines that the program makes. It has no name if it makes none.
 	Profile  toolchain.Profile
 	Code     map[string][]byte // the program and the modules that it imports

@@ -1,12 +1,14 @@
 package drafting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline/draft"
+	"mlpromote.dev/mlpromote/pipeline/mlflow"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -25,7 +28,7 @@ func initCommand(a *program.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [MODEL]",
 		Short: "Write a commented spec for a model",
-		Long: `Reads a model and writes a spec of at most 27 lines, and its JSON Schema for editors.
+		Long: `Reads a model and writes a spec of at most 29 lines, and its JSON Schema for editors.
 Without an argument, it reads the only .onnx file here, or this folder if it is a model's. If there is no registry here yet,
 it also writes the rules of a new one, environments.yaml in the data directory.
 
@@ -35,6 +38,10 @@ folder of a TensorFlow SavedModel or of save_pretrained of transformers. All but
 if need be. --trust names types in a skops file that may be loaded although skops does not know
 them. --trust pickle takes a program of torch.export (.pt2), which holds pickles: they can run code, so
 trust only files of known origin.
+
+mlflow:models:/NAME/VERSION, mlflow:models:/NAME@ALIAS or mlflow:runs:/RUN/PATH fetches a model from the MLflow server at
+MLFLOW_TRACKING_URI, with MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD. The spec pins its
+digest: see docs/how-to/mlflow.md.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:
   x.npz          an array per input, with a row per case, from numpy.savez
@@ -53,7 +60,8 @@ docs/reference/spec.md.`,
   mlpromote init digits.onnx --cases test.npz --label y
   mlpromote init churn.skops --cases test.csv --label churned
   mlpromote init digits.pt2 --trust pickle --cases test.npz
-  mlpromote init booster.json --cases test.parquet --label churned`,
+  mlpromote init booster.json --cases test.parquet --label churned
+  mlpromote init mlflow:models:/churn/3 --cases test.csv --label churned`,
 		Args: command.AtMost("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			model, err := onlyModel(args)
@@ -62,6 +70,12 @@ docs/reference/spec.md.`,
 			}
 			if _, err := os.Stat(o.file); err == nil && !o.force {
 				return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s exists", o.file), "remove it, or --force")
+			}
+			if plain := mlflow.Scheme + model; strings.HasPrefix(model, "models:/") || strings.HasPrefix(model, "runs:/") {
+				return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: MLflow's addresses begin with %s here", model, mlflow.Scheme), "mlpromote init %s", plain)
+			}
+			if mlflow.IsRef(model) {
+				return draftFetched(c.Context(), a, model, o)
 			}
 			return draftSpec(c.Context(), a, model, o)
 		},
@@ -82,6 +96,10 @@ type draftFlags struct {
 	file, cases, label string
 	trusted            []string
 	force              bool
+
+	origin  *spec.Origin // of a model that was fetched; nil for others
+	address string       // as a person named it; empty for a file
+	example bool         // cases are a small example, which may fail to fit
 }
 
 // openDraft reads the model, and imports it if it is not ONNX. What is wrong beside the model is refused before that,
@@ -112,7 +130,7 @@ func openDraft(ctx context.Context, a *program.App, model, to string, o draftFla
 	}
 	opened, err := draft.Import(ctx, a.LocalPipeline(m, toolchains.Replacements{}, a.Toolchains().InstallMissing), model, format, trusted)
 	if format == spec.FormatSkops && registry.HasCode(err, registry.CodeUnsafe) {
-		err = registry.WithHint(err, "if they may be loaded: mlpromote init %s --trust TYPE,...", model)
+		err = registry.WithHint(err, "if they may be loaded: mlpromote init %s --trust TYPE,...", cmp.Or(o.address, model))
 	}
 	return opened, err
 }
@@ -128,8 +146,15 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 	switch {
 	case o.cases != "":
 		imported, err := opened.ImportCases(o.cases, o.label, folder)
+		if err != nil && o.example {
+			a.UI.Note("the input example that was logged does not fit, so cases are generated: %s", err)
+			break
+		}
 		if err != nil {
 			return err
+		}
+		if o.example {
+			a.UI.Note("the cases are the logged input example, which proves little: record more, docs/how-to/cases.md")
 		}
 		answer.Cases = &imported
 		recording.Notes(a.UI, imported)
@@ -139,7 +164,7 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 	case o.label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", o.label)
 	}
-	drafted, err := writeDraft(opened, o.file, answer.Cases, folder)
+	drafted, err := writeDraft(opened.From(o.origin), o.file, answer.Cases, folder)
 	if err != nil {
 		if answer.Cases != nil { // there was nothing in it, and the next init refuses a folder that holds something
 			err = errors.Join(err, os.RemoveAll(folder))

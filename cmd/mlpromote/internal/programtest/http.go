@@ -42,9 +42,15 @@ const patience = 30 * time.Second
 // Eventually asks until it is true, every few milliseconds for half a minute.
 func Eventually(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(patience); !is(); {
+	Within(tb, patience, what, is)
+}
+
+// Within waits longer than [Eventually], for large programs by others.
+func Within(tb testing.TB, limit time.Duration, what string, is func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(limit); !is(); {
 		if time.Now().After(deadline) {
-			tb.Fatalf("%s: not within %v", what, patience)
+			tb.Fatalf("%s: not within %v", what, limit)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

@@ -15,7 +15,7 @@ type Block struct {
 	Text string // what is typed
 }
 
-var fence = regexp.MustCompile("^```sh(?: (served|node|postgres|move|proxy|images|parquet|torch|ten))?(?: exit=([0-9]+))?$")
+var fence = regexp.MustCompile("^```sh(?: (served|node|postgres|move|proxy|images|parquet|torch|ten|receiver|promote))?(?: exit=([0-9]+))?$")
 
 // Blocks finds the blocks of a page that start with ```sh, with the exit code that the info
 // string asks for. Those of the kind "served" want a service at $URL, those of the kind

@@ -2,9 +2,11 @@ package toolchains
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
@@ -70,10 +72,19 @@ type opener = func(ctx context.Context, name string) (run.Toolchain, error)
 // WhenMissing makes the installer find a toolchain that is not installed, or says why not.
 type WhenMissing = func(ctx context.Context, installer *install.Installer, name string) error
 
-// InstallMissing installs it, and shows its stages.
+// InstallMissing installs it, and shows its stages. Before a large install, it tells how to do without one.
 func (c Config) InstallMissing(ctx context.Context, installer *install.Installer, name string) error {
+	if source, err := drivers.Find(name); err == nil && source.Large != "" {
+		c.UI.Note("%s", largeInstall(source))
+	}
 	_, err := c.Install(ctx, installer, name)
 	return err
+}
+
+// largeInstall tells the size of an install before it begins.
+func largeInstall(source drivers.Source) string {
+	return fmt.Sprintf("%s is not installed, and takes %s: %s. The environment in which the model was trained will do: end this, and mlpromote toolchain install %s --python PATH",
+		source.Install(), ui.Size(source.Installed<<20), source.Large, source.Install())
 }
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
