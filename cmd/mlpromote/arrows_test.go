@@ -135,7 +135,7 @@ func arrows() []rule {
 			"pipeline/toolchain/sandbox", "registry", "registry/atomicfile",
 		}},
 		{"pipeline/toolchain/toolchaintest", []string{
-			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
+			"pipeline/toolchain", "pipeline/toolchain/conformance", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
 			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry", "validators/tensor*",
 		}},
 		{"pipeline/toolchain/*", []string{

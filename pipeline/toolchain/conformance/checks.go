@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,27 +77,6 @@ func identity(ctx context.Context, s *session) error {
 	return nil
 }
 
-// compileJob compiles the model.
-func (s *session) compileJob(path string) (toolchain.Job, error) {
-	model, err := toolchain.FileInput(toolchain.RoleModel, cmp.Or(s.Input, "model.onnx"), path)
-	return toolchain.Job{Verb: toolchain.VerbCompile, Options: s.Options, Inputs: []toolchain.Input{model}}, err
-}
-
-func (s *session) compile(ctx context.Context) (toolchain.Outcome, error) {
-	job, err := s.compileJob(s.Model)
-	if err != nil {
-		return toolchain.Outcome{}, err
-	}
-	engine, err := s.do(ctx, job)
-	if err != nil {
-		return engine, err
-	}
-	if _, ok := engine.File(s.Profile.Entry); !ok {
-		return engine, fmt.Errorf("the engine has the files %v and no %s", slices.Sorted(maps.Keys(digests(engine))), s.Profile.Entry)
-	}
-	return engine, nil
-}
-
 func compileTwice(ctx context.Context, s *session) error {
 	engine, err := s.made(ctx)
 	if err != nil {
@@ -112,14 +90,6 @@ func compileTwice(ctx context.Context, s *session) error {
 		return fmt.Errorf("two processes made %v and %v", digests(engine), digests(twin))
 	}
 	return nil
-}
-
-func digests(o toolchain.Outcome) map[string]registry.Digest {
-	all := make(map[string]registry.Digest)
-	for _, f := range o.Files {
-		all[f.Name] = f.Digest
-	}
-	return all
 }
 
 // runJob runs an engine on cases.
@@ -188,7 +158,7 @@ func (s *session) outputs(ctx context.Context, cases string) (map[string]tensor.
 
 func right(ctx context.Context, s *session) error {
 	if s.Want == "" {
-		return fmt.Errorf("%w: the right outputs of this model are not known", ErrSkipped)
+		return Skipped("the right outputs of this model are not known")
 	}
 	want, err := tensorfile.ReadFile(s.Want, tensorfile.Limits{})
 	if err != nil {

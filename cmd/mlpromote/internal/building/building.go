@@ -28,6 +28,7 @@ func Documents() map[string][]reflect.Type {
 		"plan":              {reflect.TypeFor[planned]()},
 		"toolchain install": {reflect.TypeFor[toolchains.Found]()},
 		"toolchain list":    {reflect.TypeFor[[]toolchains.Status]()},
+		"toolchain check":   {reflect.TypeFor[[]toolchains.Checked]()},
 		"toolchain remove":  {reflect.TypeFor[[]toolchains.Found]()},
 		"tune":              {reflect.TypeFor[tuned]()},
 	}

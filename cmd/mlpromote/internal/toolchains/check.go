@@ -81,9 +81,9 @@ func (c Config) CheckManifest(ctx context.Context, path string, set map[string]s
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
 		}
-		switch {
-		case errors.Is(err, conformance.ErrSkipped):
-			result.Result, result.Detail = CheckSkipped, strings.TrimPrefix(err.Error(), conformance.ErrSkipped.Error()+": ")
+		switch why, skipped := errors.AsType[conformance.Skipped](err); {
+		case skipped:
+			result.Result, result.Detail = CheckSkipped, string(why)
 		case err != nil:
 			result.Result, result.Detail = CheckFails, registry.PlainText(err.Error())
 		}
