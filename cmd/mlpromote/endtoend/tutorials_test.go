@@ -1,0 +1,67 @@
+//go:build cgo
+
+package endtoend
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+)
+
+// tutorials are the pages that go from a training script to an engine, with the toolchain of the script's framework.
+var tutorials = map[string]string{
+	"dataframe": "scikit-learn", "timestamp": "lightgbm", "cnn": "scikit-learn", "encoder": "scikit-learn", "prices": "scikit-learn", "rare": "lightgbm",
+}
+
+// runTutorial runs a page in an empty folder, with a Python that has the framework, ONNX Runtime, and packages that no toolchain has.
+func runTutorial(t *testing.T, program, page, framework string) {
+	t.Helper()
+	found, err := toolchaintest.Installed(t, framework).Find(framework)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime, err := toolchaintest.Installer(t, "onnxruntime").Find("onnxruntime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := []string{packagesOf(t, found.Interpreter()), packagesOf(t, runtime.Interpreter())}
+	more := os.Getenv("MLPROMOTE_TUTORIALS")
+	if more != "" {
+		packages = append(packages, packagesOf(t, filepath.Join(more, "bin", "python3")))
+	} else if page == "dataframe" || page == "cnn" {
+		t.Skip("MLPROMOTE_TUTORIALS names no environment with pandas and safetensors, as make test does")
+	}
+	python := filepath.Join(t.TempDir(), "python")
+	if out, err := exec.CommandContext(t.Context(), found.Interpreter(), "-m", "venv", "--without-pip", python).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	paths := filepath.Join(packagesOf(t, filepath.Join(python, "bin", "python3")), "tutorial.pth")
+	if err := os.WriteFile(paths, []byte(strings.Join(packages, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	writer, err := os.ReadFile(programtest.Root("ci", "python", "mlpromote_cases.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mlpromote_cases.py"), writer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=" + filepath.Join(python, "bin") + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
+	runBlocks(t, program, "docs/tutorials/"+page+".md", "", dir, path)
+}
+
+// packagesOf returns the folder in which the packages of an interpreter's environment lie.
+func packagesOf(t *testing.T, interpreter string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python3*", "site-packages"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s has the packages %v, error %v", interpreter, found, err)
+	}
+	return found[0]
+}
