@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,10 @@ var tutorials = map[string]string{
 	"dataframe": "scikit-learn", "timestamp": "lightgbm", "cnn": "scikit-learn", "encoder": "scikit-learn", "prices": "scikit-learn", "rare": "lightgbm",
 }
 
-// runTutorial runs a page in an empty folder, with a Python that has the framework, ONNX Runtime, and packages that no toolchain has.
+// withMore are the tutorials that take pandas or safetensors, which no toolchain has.
+var withMore = []string{"dataframe", "cnn"}
+
+// runTutorial runs a page in an empty folder, with a Python that has the framework and ONNX Runtime.
 func runTutorial(t *testing.T, program, page, framework string) {
 	t.Helper()
 	found, err := toolchaintest.Installed(t, framework).Find(framework)
@@ -30,11 +34,8 @@ func runTutorial(t *testing.T, program, page, framework string) {
 		t.Fatal(err)
 	}
 	packages := []string{packagesOf(t, found.Interpreter()), packagesOf(t, runtime.Interpreter())}
-	more := os.Getenv("MLPROMOTE_TUTORIALS")
-	if more != "" {
-		packages = append(packages, packagesOf(t, filepath.Join(more, "bin", "python3")))
-	} else if page == "dataframe" || page == "cnn" {
-		t.Skip("MLPROMOTE_TUTORIALS names no environment with pandas and safetensors, as make test does")
+	if slices.Contains(withMore, page) {
+		packages = append(packages, morePackages(t, packages[0]))
 	}
 	python := filepath.Join(t.TempDir(), "python")
 	if out, err := exec.CommandContext(t.Context(), found.Interpreter(), "-m", "venv", "--without-pip", python).CombinedOutput(); err != nil {
@@ -54,6 +55,20 @@ func runTutorial(t *testing.T, program, page, framework string) {
 	}
 	path := "PATH=" + filepath.Join(python, "bin") + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
 	runBlocks(t, program, "docs/tutorials/"+page+".md", "", dir, path)
+}
+
+// morePackages returns the folder with pandas and safetensors, for the Python that has the packages of a framework.
+func morePackages(t *testing.T, framework string) string {
+	t.Helper()
+	environment := os.Getenv("MLPROMOTE_TUTORIALS")
+	if environment == "" {
+		t.Skip("MLPROMOTE_TUTORIALS names no environment with pandas and safetensors, as it does in make test")
+	}
+	more := packagesOf(t, filepath.Join(environment, "bin", "python3"))
+	if version := filepath.Base(filepath.Dir(framework)); version != filepath.Base(filepath.Dir(more)) {
+		t.Skipf("%s is not for %s, with which the toolchain was installed", environment, version)
+	}
+	return more
 }
 
 // packagesOf returns the folder in which the packages of an interpreter's environment lie.
