@@ -87,6 +87,13 @@ WRITERS := $(CURDIR)/tools/kustomize/bin/writers
 $(WRITERS): $(wildcard tools/kustomize/writers/*.go) tools/kustomize/go.mod tools/kustomize/go.sum
 	cd tools/kustomize && go build -o bin/writers ./writers
 
+# What training scripts of tutorials import and no toolchain has.
+TUTORIALS := $(CURDIR)/tools/tutorials/.venv
+$(TUTORIALS)/complete: tools/tutorials/requirements.lock
+	python3 -m venv $(TUTORIALS)
+	$(TUTORIALS)/bin/python -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/tutorials/requirements.lock
+	touch $@
+
 # Checks of workflows and pipelines. Their versions are those of CPython 3.11.
 CILINT := $(CURDIR)/tools/cilint/.venv/bin
 $(CILINT)/zizmor: tools/cilint/requirements.lock
@@ -114,6 +121,7 @@ test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 optional: setup
 	@sh tools/setup.sh test
 	@$(MAKE) --no-print-directory $(AXE) || echo 'the test of the pages in a browser will be skipped' >&2
+	@$(MAKE) --no-print-directory $(TUTORIALS)/complete || echo 'the tutorials on DataFrames and a CNN will be skipped' >&2
 	@$(MAKE) --no-print-directory $(CILINT)/zizmor || echo 'checks of workflows by zizmor and check-jsonschema will be skipped' >&2
 
 # Without the race detector run: programs that tests of cmd and of drivers start, since they mostly wait for one another;
@@ -129,6 +137,7 @@ test: export MLPROMOTE_TEKTON := $(TEKTON)
 test: export MLPROMOTE_HELM := $(CURDIR)/tools/helm/bin/helm
 test: export MLPROMOTE_KUSTOMIZE := $(CURDIR)/tools/kustomize/bin/kustomize
 test: export MLPROMOTE_YAML_WRITERS := $(WRITERS)
+test: export MLPROMOTE_TUTORIALS = $(shell test -f $(TUTORIALS)/complete && echo $(TUTORIALS))
 test: export MLPROMOTE_ZIZMOR = $(shell test -x $(CILINT)/zizmor && echo $(CILINT)/zizmor)
 test: export MLPROMOTE_CHECK_JSONSCHEMA = $(shell test -x $(CILINT)/check-jsonschema && echo $(CILINT)/check-jsonschema)
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign

@@ -44,7 +44,7 @@ func TestProse(t *testing.T) {
 func prosePages(t *testing.T, root string) []string {
 	t.Helper()
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md", "docs/toolchains/*.md", "examples/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/how-to/*.md", "docs/tutorials/*.md", "docs/reference/*.md", "docs/toolchains/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -68,10 +68,22 @@ func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (whole b
 		c.Reason = f.Reason.Message
 		if f.Verdict == evidence.VerdictFail {
 			return whole, registry.WithHint(registry.Errorf(registry.CodeLimit, "the reference model does not compute the expected outputs of the cases: %s", f.Reason.Message),
-				`look at the export (was the model in evaluation mode, are the cases preprocessed as they were there), or accept the difference: reference: {accept: "your reason"}`)
+				`look at the export (was the model in evaluation mode, are the cases preprocessed as they were there)%s, or accept the difference: reference: {accept: "your reason"}`,
+				worstExpected(judged.Checks, f.Reason.Output))
 		}
 	}
 	return whole, nil
+}
+
+// worstExpected names the case in which an output differs most from its expected values, if a check that fails has one.
+func worstExpected(checks []evidence.Check, output string) string {
+	at := slices.IndexFunc(checks, func(c evidence.Check) bool {
+		return c.Output == output && c.Verdict == evidence.VerdictFail && c.Case != nil
+	})
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf("; case %d differs most", *checks[at].Case)
 }
 
 // exportedPrecision is the precision of the model's own numbers.

@@ -30,6 +30,12 @@ func runBlocks(t *testing.T, program, page, kind, dir string, more ...string) {
 	env := append(os.Environ(), programtest.Environment(t.TempDir(), programtest.Cache(t))...)
 	env = append(append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where), more...)
 	for _, b := range programtest.Blocks(t, page, kind) {
+		if b.File != "" {
+			if err := os.WriteFile(filepath.Join(dir, b.File), []byte(b.Text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		script := "trap 'pwd > \"$PAGE_DIR\"' EXIT\n" + b.Text
 		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
 		cmd.Dir, cmd.Env = dir, env
@@ -40,6 +46,9 @@ func runBlocks(t *testing.T, program, page, kind, dir string, more ...string) {
 		}
 		if got := cmd.ProcessState.ExitCode(); got != b.Exit {
 			t.Fatalf("%s:%d: exit code %d, want %d\n%s\n%s", page, b.Line, got, b.Exit, b.Text, out)
+		}
+		if line := b.Missing(string(out)); line != "" {
+			t.Fatalf("%s:%d: the output does not have the line %q:\n%s", page, b.Line, line, out)
 		}
 		data, err := os.ReadFile(where)
 		if err != nil {
@@ -87,6 +96,12 @@ func TestPages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			runWithPython(t, program, "docs/how-to/"+page+".md")
+		})
+	}
+	for page, framework := range tutorials {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			runTutorial(t, program, page, framework)
 		})
 	}
 	t.Run("builds", func(t *testing.T) {

@@ -184,7 +184,7 @@ func importers() []Source {
 			Imports: []string{"xgboost"},
 		},
 		{
-			Name: "lightgbm", Package: "lightgbm", Language: Python, Oldest: "3.11", Installed: 270,
+			Name: "lightgbm", Package: "lightgbm", Language: Python, Oldest: "3.11", Installed: 270, Routine: true,
 			Imports: []string{"lightgbm"},
 		},
 		{
