@@ -30,9 +30,12 @@ func (s *Set) store(made shard, read func(slot) (map[string]tensor.Tensor, error
 			}
 			rows = append(rows, row)
 		}
-		group, err := join(rows, tensor.Concat)
-		if err != nil {
-			return err
+		group := rows[0] // a case alone may have inputs without dimensions
+		if size > 1 {
+			var err error
+			if group, err = join(rows, tensor.Concat); err != nil {
+				return err
+			}
 		}
 		groups = append(groups, group)
 	}
