@@ -54,11 +54,17 @@ type shop struct {
 }
 
 // newShop makes one whose engines have so many bytes.
-func newShop(b *testing.B, bytes int64) *shop {
+func newShop(b testing.TB, bytes int64) *shop {
+	b.Helper()
+	return newShopIn(b, "", bytes)
+}
+
+// newShopIn makes one with its content in a bucket, or in a directory if bucket is empty.
+func newShopIn(b testing.TB, bucket string, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
 	a := &program.App{UI: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }),
-		Getenv: func(string) string { return "" }, Version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}}
+		Getenv: func(string) string { return "" }, Version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}, Storage: bucket}
 	a.UI.Stderr = io.Discard
 	check(b, a.At().Create())
 	i, err := a.At().OpenDirectory(b.Context())
@@ -101,7 +107,7 @@ func (s *shop) promote(b *testing.B) artifact.Release {
 	return r
 }
 
-func check(b *testing.B, err error) {
+func check(b testing.TB, err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -109,7 +115,7 @@ func check(b *testing.B, err error) {
 }
 
 // stock stores what every release of the model shares.
-func (s *shop) stock(b *testing.B) {
+func (s *shop) stock(b testing.TB) {
 	b.Helper()
 	repository := "staging/" + s.model
 	document := func(repository string, role artifact.PartKind) storage.PartRef {
@@ -212,7 +218,7 @@ func hashFile(b *testing.B, path string) {
 
 // serve gives the URLs of the service, all of it but the socket, and of a chi handler that
 // does nothing.
-func (s *shop) serve(b *testing.B) (service, empty string) {
+func (s *shop) serve(b testing.TB) (service, empty string) {
 	b.Helper()
 	config := defaultServe(b, s.app)
 	logger, err := serving.NewLogger(s.app.UI, config.LogFormat, config.LogLevel)
@@ -356,7 +362,7 @@ func get(b *testing.B, client *http.Client, url string) time.Duration {
 }
 
 // defaultServe is a service as it is when nobody sets anything.
-func defaultServe(b *testing.B, a *program.App) serving.Config {
+func defaultServe(b testing.TB, a *program.App) serving.Config {
 	b.Helper()
 	var config serving.Config
 	data := a.Data

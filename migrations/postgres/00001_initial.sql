@@ -101,6 +101,23 @@ CREATE TABLE condemned (
 
 CREATE INDEX condemned_removal ON condemned (removal) WHERE removal IS NOT NULL;
 
+-- Content that is composed of others when it is read, so that its own bytes need not be stored.
+CREATE TABLE recipes (
+    digest text COLLATE "C" PRIMARY KEY,
+    size bigint NOT NULL,
+    created timestamptz NOT NULL,
+    pieces text COLLATE "C" NOT NULL -- JSON array of literal bytes and digests
+);
+
+-- Which digests a recipe needs. They count as held.
+CREATE TABLE recipe_parts (
+    part text COLLATE "C" NOT NULL,
+    digest text COLLATE "C" NOT NULL,
+    PRIMARY KEY (part, digest)
+);
+
+CREATE INDEX recipe_parts_digest ON recipe_parts (digest);
+
 -- Promotion.
 
 CREATE TABLE heads (
@@ -282,6 +299,8 @@ DROP FUNCTION history_append_only();
 DROP TABLE recorded;
 DROP TABLE intents;
 DROP TABLE heads;
+DROP TABLE recipe_parts;
+DROP TABLE recipes;
 DROP TABLE condemned;
 DROP TABLE uploads;
 DROP TABLE tags;

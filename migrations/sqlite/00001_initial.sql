@@ -98,6 +98,23 @@ CREATE TABLE condemned (
 
 CREATE INDEX condemned_removal ON condemned (removal) WHERE removal <> '';
 
+-- Content that is composed of others when it is read, so that its own bytes need not be stored.
+CREATE TABLE recipes (
+    digest TEXT PRIMARY KEY NOT NULL,
+    size INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    pieces TEXT NOT NULL -- JSON array of literal bytes and digests
+) STRICT, WITHOUT ROWID;
+
+-- Which digests a recipe needs. They count as held.
+CREATE TABLE recipe_parts (
+    part TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (part, digest)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX recipe_parts_digest ON recipe_parts (digest);
+
 -- Promotion.
 
 CREATE TABLE heads (
@@ -263,6 +280,8 @@ DROP TABLE recorded;
 DROP TABLE history;
 DROP TABLE intents;
 DROP TABLE heads;
+DROP TABLE recipe_parts;
+DROP TABLE recipes;
 DROP TABLE condemned;
 DROP TABLE uploads;
 DROP TABLE tags;

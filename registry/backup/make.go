@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
@@ -33,32 +34,39 @@ func (s *Store) Make(ctx context.Context, from Source) (Snapshot, Recheck, error
 	if err := s.clean(); err != nil {
 		return Snapshot{}, Recheck{}, err
 	}
-	checked, err := s.recheck(ctx, from)
+	first, err := s.begin(ctx, from)
 	if err != nil {
-		return Snapshot{}, checked, err
+		return Snapshot{}, Recheck{}, err
 	}
-	snapshot, err := s.make(ctx, from, checked)
+	checked, err := s.recheck(ctx, from, first.blobs)
+	if err != nil {
+		return Snapshot{}, checked, errors.Join(err, first.catalog.Close())
+	}
+	snapshot, err := s.make(ctx, from, first, checked)
 	return snapshot, checked, err
 }
 
-func (s *Store) make(ctx context.Context, from Source, checked Recheck) (Snapshot, error) {
-	var missing []registry.Digest
-	for range tries {
-		snapshot, inside, err := s.begin(ctx, from)
-		if err != nil {
-			return Snapshot{}, err
-		}
-		if gone := stillNamed(missing, inside); len(gone) > 0 {
-			return Snapshot{}, lost(gone)
-		}
-		if missing, err = s.take(ctx, from.Blobs, inside, checked); err != nil {
+func (s *Store) make(ctx context.Context, from Source, now attempt, checked Recheck) (Snapshot, error) {
+	for tried := 1; ; tried++ {
+		missing, err := s.take(ctx, now.blobs, now.inside, checked)
+		stored := now.without(ctx, missing)
+		if err := errors.Join(err, now.catalog.Close()); err != nil {
 			return Snapshot{}, err
 		}
 		if len(missing) == 0 {
-			return snapshot, s.complete(from, &snapshot)
+			return now.snapshot, s.complete(from, &now.snapshot)
 		}
-		if err := os.RemoveAll(s.path(snapshot.Name)); err != nil {
+		if err := os.RemoveAll(s.path(now.snapshot.Name)); err != nil {
 			return Snapshot{}, err
+		}
+		if tried == tries {
+			break
+		}
+		if now, err = s.begin(ctx, from); err != nil {
+			return Snapshot{}, err
+		}
+		if gone := now.stillLost(ctx, missing, stored); len(gone) > 0 {
+			return Snapshot{}, errors.Join(lost(gone), now.catalog.Close())
 		}
 	}
 	return Snapshot{}, registry.WithHint(
@@ -68,9 +76,30 @@ func (s *Store) make(ctx context.Context, from Source, checked Recheck) (Snapsho
 	)
 }
 
-// stillNamed returns the missing digests that a later copy of the catalog also names.
-func stillNamed(missing []registry.Digest, inside content) []registry.Digest {
-	return slices.DeleteFunc(missing, func(d registry.Digest) bool { _, named := inside[d]; return !named })
+// attempt is a snapshot whose catalog was copied.
+type attempt struct {
+	snapshot Snapshot
+	inside   content
+	catalog  Catalog       // the copy
+	blobs    storage.Blobs // of the source, composed by the copy's recipes
+}
+
+// without returns those of the digests that the catalog has no recipe of.
+func (a attempt) without(ctx context.Context, digests []registry.Digest) []registry.Digest {
+	return slices.DeleteFunc(slices.Clone(digests), func(d registry.Digest) bool {
+		_, err := a.catalog.Recipe(ctx, d)
+		return err == nil
+	})
+}
+
+// stillLost returns the missing digests that a later copy of the catalog also names. Those that were stored got a recipe
+// meanwhile if the later copy has one: a collector has deleted their own bytes, and they can be read.
+func (a attempt) stillLost(ctx context.Context, missing, stored []registry.Digest) []registry.Digest {
+	unexplained := a.without(ctx, stored)
+	return slices.DeleteFunc(missing, func(d registry.Digest) bool {
+		_, named := a.inside[d]
+		return !named || slices.Contains(stored, d) && !slices.Contains(unexplained, d)
+	})
 }
 
 func lost(gone []registry.Digest) error {
@@ -90,25 +119,30 @@ func lost(gone []registry.Digest) error {
 	)
 }
 
-// begin copies the catalog into a new snapshot and reads it.
-func (s *Store) begin(ctx context.Context, from Source) (Snapshot, content, error) {
+// begin copies the catalog into a new snapshot and reads it. The caller closes the copy.
+func (s *Store) begin(ctx context.Context, from Source) (attempt, error) {
 	created := from.Now().UTC()
-	snapshot := Snapshot{Format: Format, Name: created.Format(nameLayout), Created: created, Tool: from.Tool}
+	a := attempt{snapshot: Snapshot{Format: Format, Name: created.Format(nameLayout), Created: created, Tool: from.Tool}}
 	if err := os.MkdirAll(filepath.Join(s.Dir, snapshotsFolder), 0o700); err != nil {
-		return Snapshot{}, nil, err
+		return attempt{}, err
 	}
-	if err := os.Mkdir(s.path(snapshot.Name), 0o700); err != nil {
-		return Snapshot{}, nil, err
+	if err := os.Mkdir(s.path(a.snapshot.Name), 0o700); err != nil {
+		return attempt{}, err
 	}
-	catalog := s.path(snapshot.Name, catalogFile)
-	if err := from.CopyCatalog(ctx, catalog); err != nil {
-		return Snapshot{}, nil, err
+	path := s.path(a.snapshot.Name, catalogFile)
+	if err := from.CopyCatalog(ctx, path); err != nil {
+		return attempt{}, err
 	}
-	inside, err := s.survey(ctx, catalog, &snapshot)
-	if err != nil {
-		return Snapshot{}, nil, err
+	var err error
+	if a.inside, err = s.survey(ctx, path, &a.snapshot); err != nil {
+		return attempt{}, err
 	}
-	return snapshot, inside, atomicfile.Write(s.path(snapshot.Name, contentFile), inside.text(), fileMode)
+	if err := atomicfile.Write(s.path(a.snapshot.Name, contentFile), a.inside.text(), fileMode); err != nil {
+		return attempt{}, err
+	}
+	a.catalog, err = s.Open(ctx, path)
+	a.blobs = composed.Blobs(from.Blobs, a.catalog, composed.Least)
+	return a, err
 }
 
 // survey reads a copy of a catalog: its content, heads and history.

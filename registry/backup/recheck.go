@@ -32,8 +32,8 @@ type Recheck struct {
 	Damaged  []registry.Digest `json:"damaged,omitempty"`  // damaged in the backup, and damaged or missing in the source
 }
 
-// recheck reads some of the copies and replaces damaged ones.
-func (s *Store) recheck(ctx context.Context, from Source) (Recheck, error) {
+// recheck reads some of the copies and replaces damaged ones, from blobs.
+func (s *Store) recheck(ctx context.Context, from Source, blobs storage.Blobs) (Recheck, error) {
 	all, err := s.copies(ctx)
 	if err != nil || len(all) == 0 {
 		return Recheck{}, err
@@ -48,7 +48,7 @@ func (s *Store) recheck(ctx context.Context, from Source) (Recheck, error) {
 		if !from.Verify && did.Bytes >= budget && did.Blobs > 0 {
 			break
 		}
-		if err := s.recheckOne(ctx, from.Blobs, d, &did); err != nil {
+		if err := s.recheckOne(ctx, blobs, d, &did); err != nil {
 			return did, err
 		}
 		did.Blobs++

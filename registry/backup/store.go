@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -20,6 +21,7 @@ import (
 
 // Catalog is a copy of a catalog that a backup reads.
 type Catalog interface {
+	composed.Lookup
 	Repositories(ctx context.Context) ([]string, error)
 	Records(ctx context.Context, repository string) ([]storage.GCRecord, error)
 	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
@@ -144,9 +146,9 @@ func (s *Store) read(name string) (Snapshot, error) {
 type Source struct {
 	// CopyCatalog writes the catalog as of one instant into a new file.
 	CopyCatalog func(ctx context.Context, path string) error
-	Blobs       storage.Blobs
-	Dir         string   // of the files
-	Files       []string // paths in Dir, with slashes; none is named files
+	Blobs       storage.Blobs // as they are stored
+	Dir         string        // of the files
+	Files       []string      // paths in Dir, with slashes; none is named files
 	Tool        evidence.ToolIdentity
 	Now         storage.Clock
 	// Verify checks every copy of earlier snapshots. If it is false, each run checks a tenth.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"hash"
 	"io"
-	"io/fs"
-	"strconv"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -128,20 +126,6 @@ func isRight(h *handler, d registry.Digest, version string) {
 	if version != "" {
 		h.sightings.Put(d, sighting{version, time.Now().Add(checkedFor)}, 2*len(d)+len(version))
 	}
-}
-
-// versionOf changes with the bytes of stored content. It is the time and size of a file, or
-// the version that a store reports. It is "" if neither is known.
-func versionOf(blob storage.Blob) string {
-	switch b := blob.(type) {
-	case interface{ Version() string }:
-		return b.Version()
-	case interface{ Stat() (fs.FileInfo, error) }:
-		if info, err := b.Stat(); err == nil {
-			return strconv.FormatInt(info.ModTime().UnixNano(), 36) + " " + strconv.FormatInt(info.Size(), 36)
-		}
-	}
-	return ""
 }
 
 // noteDamage reports content whose bytes do not match its digest.

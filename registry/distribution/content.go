@@ -37,7 +37,7 @@ func serveContent(h *handler,
 	header.Set("Docker-Content-Digest", string(d))
 	header.Set("Etag", `"`+string(d)+`"`)
 	ranged := &rangeWriter{ResponseWriter: w}
-	version := versionOf(blob)
+	version := storage.VersionOf(blob)
 	if _, read := blob.(inMemory); read || wasRight(h, d, version) {
 		http.ServeContent(ranged, r, "", time.Time{}, blob)
 	} else {
@@ -143,7 +143,19 @@ func (w *rangeWriter) ReadFrom(r io.Reader) (int64, error) {
 	if w.refused {
 		return 0, nil
 	}
+	if limited, ok := r.(*io.LimitedReader); ok {
+		if pieces, ok := limited.R.(sender); ok {
+			sent, err := pieces.SendTo(w.ResponseWriter, limited.N)
+			limited.N -= sent
+			return sent, err
+		}
+	}
 	return io.Copy(w.ResponseWriter, r)
+}
+
+// sender is content of several files. Each of them goes to the socket as a whole file does.
+type sender interface {
+	SendTo(w io.Writer, n int64) (sent int64, err error)
 }
 
 const (

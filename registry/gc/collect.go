@@ -43,6 +43,9 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 	if err := c.collectBytes(ctx, turn, s.now, &did); err != nil {
 		return did, err
 	}
+	if err := c.removeSurplus(ctx, turn, s.now, &did); err != nil {
+		return did, err
+	}
 	return did, c.remnants(ctx, &did)
 }
 

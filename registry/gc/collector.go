@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -13,7 +14,7 @@ import (
 // content exists must be able to finish its work within it.
 const MinGrace = time.Minute
 
-// Config configures a Collector. All fields except Current, Alone, Sweep and Expire are
+// Config configures a Collector. All fields except Current, Alone, Sweep, Surplus and Expire are
 // required.
 type Config struct {
 	Environments policy.Environments
@@ -23,7 +24,7 @@ type Config struct {
 	Store     storage.GCStore
 	Catalog   storage.Catalog
 	Intents   storage.Intents
-	Blobs     storage.Blobs
+	Blobs     storage.Blobs   // as they are stored
 	Remover   storage.Remover // of Blobs
 	Garbage   Garbage
 	Clock     storage.CatalogClock
@@ -36,6 +37,9 @@ type Config struct {
 	Alone bool
 	// Sweep removes leftovers of broken uploads and returns their number. It may be nil.
 	Sweep func(ctx context.Context) (int, error)
+	// Surplus finds content that can be composed, and yields digests whose own bytes it has just found to be surplus. It
+	// may yield content with a recipe from before a time; the zero time means all. It may be nil.
+	Surplus func(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error]
 	// Expire deletes rows of the catalog that have expired, such as reports of nodes, and returns their number. It may be nil.
 	Expire func(ctx context.Context) (int, error)
 }
@@ -70,15 +74,17 @@ func New(c Config) (*Collector, error) {
 
 // Collected counts the results of a collection.
 type Collected struct {
-	Marked              int                 `json:"marked"`    // records that were newly marked
-	Unmarked            int                 `json:"unmarked"`  // records that were unmarked
-	Manifests           int                 `json:"manifests"` // deleted manifest records
-	Members             int                 `json:"members"`   // blobs that were removed from a repository
-	Blobs               int                 `json:"blobs"`     // blobs with deleted bytes
-	Bytes               int64               `json:"bytes"`     // of those blobs
-	Leftovers           int                 `json:"leftovers"` // of broken uploads
-	Intents             int                 `json:"intents"`   // abandoned promotions that were deleted
-	Expired             int                 `json:"expired"`   // reports of nodes that no longer count
+	Marked              int                 `json:"marked"`        // records that were newly marked
+	Unmarked            int                 `json:"unmarked"`      // records that were unmarked
+	Manifests           int                 `json:"manifests"`     // deleted manifest records
+	Members             int                 `json:"members"`       // blobs that were removed from a repository
+	Blobs               int                 `json:"blobs"`         // blobs with deleted bytes
+	Bytes               int64               `json:"bytes"`         // of those blobs
+	Composed            int                 `json:"composed"`      // contents whose own bytes were deleted, since they are composed of others
+	ComposedBytes       int64               `json:"composedBytes"` // of those own bytes
+	Leftovers           int                 `json:"leftovers"`     // of broken uploads
+	Intents             int                 `json:"intents"`       // abandoned promotions that were deleted
+	Expired             int                 `json:"expired"`       // reports of nodes that no longer count
 	SkippedRepositories []SkippedRepository `json:"skippedRepositories,omitempty"`
 }
 

@@ -228,6 +228,11 @@ func (p ports) EndRemoval(ctx context.Context, id string, removed, kept []regist
 	return errors.Join(p.fails("EndRemoval"), p.DB.EndRemoval(ctx, id, removed, kept))
 }
 
+func (p ports) RecipeDigests(ctx context.Context, after registry.Digest, limit int) ([]registry.Digest, error) {
+	page, err := p.DB.RecipeDigests(ctx, after, limit)
+	return page, errors.Join(err, p.fails("Recipes"))
+}
+
 func (p ports) TakeOver(ctx context.Context, d registry.Digest, id string) error {
 	return errors.Join(p.fails("TakeOver"), p.DB.TakeOver(ctx, d, id))
 }
@@ -512,7 +517,7 @@ func TestCollectFails(t *testing.T) {
 	t.Parallel()
 	for name, planned := range map[string]bool{
 		"CatalogTime": true, "Current": true, "Heads": true, "Pending": true, "History": true, "Repositories": true, "Records of staging/m": true,
-		"Records of staging/m/sources": true, "Open": true, "Digests": true, "MarkedBefore": true,
+		"Records of staging/m/sources": true, "Open": true, "Digests": true, "MarkedBefore": true, "Recipes": true,
 		"LockCollection": false, "OwnsContent": false, "Held": false, "Abandon": false, "UpdateRecords": false, "WithoutRepository": false, "Mark": false,
 		"Open " + string(digest.FromString("stray")): true, "Await": false, "BeginRemoval": false,
 		"ConfirmRemoval": false, "EndRemoval": false, "Permit": false, "Delete": false, "Close": false, "Sweep": false,

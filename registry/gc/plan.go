@@ -79,7 +79,7 @@ func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error 
 	return nil
 }
 
-// remaining returns all digests that some repository would still hold.
+// remaining returns all digests that some repository would still hold, with the parts that they are composed of.
 func (c *Collector) remaining(ctx context.Context, plan Plan) (map[registry.Digest]bool, error) {
 	stays := make(map[registry.Digest]bool)
 	for _, r := range plan.Repositories {
@@ -96,6 +96,24 @@ func (c *Collector) remaining(ctx context.Context, plan Plan) (map[registry.Dige
 		}
 		for _, h := range held {
 			stays[h.Digest] = true
+		}
+	}
+	for d, err := range c.composable(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if !stays[d] {
+			continue
+		}
+		recipe, err := c.Garbage.Recipe(ctx, d)
+		if registry.HasCode(err, registry.CodeNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, part := range recipe.Parts() {
+			stays[part] = true
 		}
 	}
 	return stays, nil

@@ -63,6 +63,57 @@ func (c *Collector) removeDue(ctx context.Context, turn turn, before time.Time, 
 	return flush()
 }
 
+// removeSurplus deletes the own bytes of content that has had a recipe for the grace period. Until then, a copy of the catalog
+// from before the recipe can still be followed by a copy of the bytes, and pulls from a bucket end.
+func (c *Collector) removeSurplus(ctx context.Context, turn turn, now time.Time, did *Collected) error {
+	if c.Surplus == nil {
+		return nil
+	}
+	var before time.Time
+	if !c.Alone {
+		before = now.Add(-c.wait())
+	}
+	abandoned, err := c.abandoned(ctx)
+	if err != nil {
+		return err
+	}
+	for d, err := range c.Surplus(ctx, before) {
+		if err == nil {
+			err = c.removeOwn(ctx, turn, storage.RemovalRequest{Digests: []registry.Digest{d}, Abandoned: abandoned, Own: true}, did)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOwn deletes the own bytes of one content. A removal that was not tried leaves no mark.
+func (c *Collector) removeOwn(ctx context.Context, turn turn, r storage.RemovalRequest, did *Collected) error {
+	sizes, err := c.sizes(ctx, r.Digests)
+	if err != nil {
+		return err
+	}
+	r.ID, r.Lasting = rand.Text(), storage.RemovalTime
+	begun, err := c.Garbage.BeginRemoval(ctx, r)
+	if err != nil || len(begun) == 0 {
+		return err
+	}
+	stored, over := split(begun, sizes)
+	removed, kept, err := c.remove(ctx, turn, r.ID, stored)
+	for _, d := range removed {
+		did.Composed++
+		did.ComposedBytes += sizes[d]
+	}
+	over = append(over, kept...)
+	if !c.Remover.Repeatable() {
+		over = append(over, removed...)
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	return errors.Join(err, c.Garbage.EndRemoval(ending, r.ID, over, nil))
+}
+
 // abandoned returns a time such that permits of removals that had ended by then are no longer
 // in use. It returns the zero time while another collector hangs with such a permit.
 func (c *Collector) abandoned(ctx context.Context) (time.Time, error) {

@@ -9,10 +9,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// Garbage records bytes that no repository holds and their removals.
+// Garbage records bytes that no repository holds and their removals, and what bytes can be composed of.
 type Garbage interface {
 	storage.MarkStore
 	storage.Removals
+	storage.Recipes
 }
 
 // SafeStore makes writes safe while collectors run, also in other processes and with any

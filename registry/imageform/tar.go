@@ -103,6 +103,35 @@ func (l Layer) Size() int64 { return l.size }
 // of open and of its files, and CodeDigest for a file that has another size. The caller closes the reader.
 func (l Layer) Open(open Open) io.ReadCloser { return &reader{open: open, left: l.entries} }
 
+// Piece is a part of a layer: literal bytes, or all bytes of a file.
+type Piece struct {
+	Literal []byte
+	File    artifact.File // if Literal is empty
+}
+
+// Pieces returns the pieces of the layer in their order. Its literal bytes follow no others, and none is empty. Errors:
+// CodeInvalid if there are more than maxLiteral literal bytes.
+func (l Layer) Pieces(maxLiteral int) ([]Piece, error) {
+	var pieces []Piece
+	var literal []byte
+	left := maxLiteral
+	add := func(more []byte) { literal, left = append(literal, more...), left-len(more) }
+	for _, e := range l.entries {
+		if add(header(e)); left < 0 {
+			break
+		}
+		if e.file.Size > 0 {
+			pieces = append(pieces, Piece{Literal: literal}, Piece{File: e.file})
+			literal = nil
+			add(make([]byte, padding(e.file.Size)))
+		}
+	}
+	if add(make([]byte, trailer)); left < 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "image form: the headers of the layer have more than %d bytes", maxLiteral)
+	}
+	return append(pieces, Piece{Literal: literal}), nil
+}
+
 // reader reads a layer piece by piece: the header of an entry, its file, zeros.
 type reader struct {
 	open Open

@@ -404,3 +404,39 @@ func FuzzLayer(f *testing.F) {
 		checkTar(t, c.archive(t), c)
 	})
 }
+
+// The pieces of a layer are its bytes, and literal ones have a limit.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	for name, c := range samples() {
+		layer, err := imageform.NewLayer(c.files())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces, err := layer.Pieces(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		literal := 0
+		for i, p := range pieces {
+			if len(p.Literal) == 0 {
+				got = append(got, c[p.File.Path]...)
+				continue
+			}
+			if got = append(got, p.Literal...); i > 0 && len(pieces[i-1].Literal) > 0 {
+				t.Errorf("%s: piece %d follows another literal one", name, i)
+			}
+			literal += len(p.Literal)
+		}
+		if !bytes.Equal(got, c.archive(t)) {
+			t.Errorf("%s: the pieces have other bytes than the layer", name)
+		}
+		if _, err := layer.Pieces(literal); err != nil {
+			t.Errorf("%s: %d literal bytes: %v", name, literal, err)
+		}
+		if _, err := layer.Pieces(literal - 1); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: more literal bytes than allowed: error %v, want %s", name, err, registry.CodeInvalid)
+		}
+	}
+}

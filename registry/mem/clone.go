@@ -18,7 +18,7 @@ func (db *DB) Clone() *DB {
 	c.blobs, c.manifests, c.tags = maps.Clone(db.blobs), maps.Clone(db.manifests), maps.Clone(db.tags)
 	c.heads, c.intents = maps.Clone(db.heads), maps.Clone(db.intents)
 	c.recorded = maps.Clone(db.recorded)
-	c.ages, c.marked = maps.Clone(db.ages), maps.Clone(db.marked)
+	c.ages, c.marked, c.recipes = maps.Clone(db.ages), maps.Clone(db.marked), maps.Clone(db.recipes)
 	c.tokens, c.secrets = maps.Clone(db.tokens), maps.Clone(db.secrets)
 	c.sessions = maps.Clone(db.sessions)
 	c.history = append(c.history, db.history...)

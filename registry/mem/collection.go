@@ -53,7 +53,7 @@ func (db *DB) holds(d registry.Digest) bool {
 			return true
 		}
 	}
-	return false
+	return db.isPart(d)
 }
 
 // Mark notes that nobody holds the digests.
@@ -79,6 +79,9 @@ func (db *DB) Unmark(ctx context.Context, d registry.Digest) (storage.Removal, e
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if c := db.marked[d]; c.removal != "" {
+		if db.hasRecipe(d) { // its own bytes are removed, and nobody waits for that
+			return storage.Removal{}, nil
+		}
 		return storage.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, nil
 	}
 	delete(db.marked, d)

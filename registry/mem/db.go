@@ -27,6 +27,7 @@ type DB struct {
 	history   []history.Event
 	ages      map[recordKey]age
 	marked    map[registry.Digest]deletionMark
+	recipes   map[registry.Digest]storage.Recipe
 	leases    map[string]lease
 	answers   map[answerKey]claimedAnswer
 	tokens    map[string]storage.Token
@@ -75,6 +76,7 @@ func New() *DB {
 		blobs:     make(map[member]int64),
 		manifests: make(map[member]storage.Manifest),
 		tags:      make(map[tagKey]registry.Digest),
+		recipes:   make(map[registry.Digest]storage.Recipe),
 		heads:     make(map[headKey]history.Head),
 		intents:   make(map[headKey]history.Intent),
 		recorded:  make(map[recordedKey]history.Record),

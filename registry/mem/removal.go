@@ -23,10 +23,16 @@ func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) (begun
 	for _, d := range r.Digests {
 		c, ok := db.marked[d]
 		switch {
+		case r.Own:
+			if db.hasRecipe(d) && (!ok || c.removal != "" && !c.until.After(r.Abandoned)) {
+				db.marked[d] = deletionMark{micros(db.now()), r.ID, micros(db.now()).Add(r.Lasting)}
+				begun = append(begun, d)
+			}
 		case !ok || c.removal != "" && c.until.After(r.Abandoned):
-		case db.holds(d):
+		case db.holds(d) || c.removal != "" && db.hasRecipe(d):
 			delete(db.marked, d)
 		case !c.at.After(r.Before):
+			delete(db.recipes, d)
 			db.marked[d] = deletionMark{c.at, r.ID, micros(db.now()).Add(r.Lasting)}
 			begun = append(begun, d)
 		}

@@ -17,6 +17,7 @@ import (
 // Source is a catalog that does not change while it is read.
 type Source interface {
 	storage.GCStore
+	storage.Recipes
 	CatalogIdentity(ctx context.Context) (storage.CatalogIdentity, error)
 	AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error]
 	Heads(ctx context.Context, environment, model string) ([]history.Head, error)
@@ -27,7 +28,7 @@ type Source interface {
 	catalog.Tables
 }
 
-// Import copies another catalog in one transaction: names with the times of their records,
+// Import copies another catalog in one transaction: names with the times of their records, recipes,
 // heads, the history row by row, intents, tokens and documents. It does not copy temporary
 // data: uploads in progress, saved answers, leases, marks of the garbage collector, and the key
 // of short-lived tokens. If it fails, nothing has changed. Errors: CodeConflict if the database
@@ -41,7 +42,7 @@ func (db *DB) Import(ctx context.Context, from Source) error {
 	q := dbsqlc.New(tx)
 	err = q.ChainLock(ctx)
 	for _, step := range []func(context.Context, *dbsqlc.Queries, Source) error{
-		refuseUsed, importOrigins, importManifests, importHoldings, importHistory, importCounters,
+		refuseUsed, importOrigins, importManifests, importHoldings, importRecipes, importHistory, importCounters,
 		importHeads, importIntents, importTokens, importDocuments,
 	} {
 		if err == nil {
@@ -160,6 +161,26 @@ func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h 
 		}
 	}
 	return err
+}
+
+// importRecipes copies the recipes, as recorded now.
+func importRecipes(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	for after := registry.Digest(""); ; {
+		page, err := from.RecipeDigests(ctx, after, pageSize)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, d := range page {
+			recipe, err := from.Recipe(ctx, d)
+			if err != nil {
+				return err
+			}
+			if err := addRecipe(ctx, q, recipe); err != nil {
+				return err
+			}
+			after = d
+		}
+	}
 }
 
 // importHistory keeps each row as it is, and its place in the chain.

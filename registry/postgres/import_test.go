@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -102,6 +103,12 @@ func full(t *testing.T) catalog {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}
+	for i := range 101 { // two pages
+		recipe := storage.Recipe{Digest: d(fmt.Sprint("layer ", i)), Size: 5, Pieces: []storage.Piece{{Literal: []byte{1}}, {Digest: d("blob"), Size: 4}}}
+		if added, err := c.AddRecipe(ctx, recipe); err != nil || !added {
+			t.Fatal(added, err)
+		}
+	}
 	return c
 }
 
@@ -123,6 +130,14 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 		held, err := c.Records(ctx, repository)
 		keep(repository, held, err)
 	}
+	composed, err := c.RecipeDigests(ctx, "", 1000)
+	keep("composed", composed, err)
+	for _, d := range composed {
+		recipe, err := c.Recipe(ctx, d)
+		keep("recipe of "+string(d), recipe.Pieces, err)
+	}
+	unheld, err := c.(storage.MarkStore).WithoutRepository(ctx, []registry.Digest{digest.FromString("blob"), digest.FromString("nothing")})
+	keep("not held", unheld, err)
 	manifests, err := collected(c.AllManifests(ctx))
 	keep("manifests", manifests, err)
 	events, err := collected(c.History(ctx, history.HistoryQuery{}))

@@ -18,6 +18,13 @@ func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]reg
 		if err := q.CollectionLock(ctx); err != nil {
 			return err
 		}
+		if r.Own {
+			rows, err := q.RemovalBeginOwn(ctx, dbsqlc.RemovalBeginOwnParams{
+				Removal: r.ID, Lasting: r.Lasting.Microseconds(), Digests: texts(r.Digests), Abandoned: r.Abandoned,
+			})
+			begun = catalog.Digests(rows)
+			return err
+		}
 		if err := q.RemovalSpare(ctx, dbsqlc.RemovalSpareParams{Digests: texts(r.Digests), Abandoned: r.Abandoned}); err != nil {
 			return err
 		}
@@ -25,7 +32,10 @@ func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]reg
 			Removal: r.ID, Lasting: r.Lasting.Microseconds(), Digests: texts(r.Digests), Before: r.Before, Abandoned: r.Abandoned,
 		})
 		begun = catalog.Digests(rows)
-		return err
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		return deleteRecipes(ctx, q, rows)
 	})
 	if err != nil {
 		return nil, db.interpretError("begin to remove blobs", err)

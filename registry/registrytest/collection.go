@@ -22,6 +22,7 @@ type Collectable interface {
 	storage.Inventory
 	storage.MarkStore
 	storage.Removals
+	storage.Recipes
 	storage.CatalogClock
 }
 
@@ -45,6 +46,12 @@ func TestCollection(t *testing.T, open Clocked[Collectable]) {
 		"removal ends by itself":        testRemovalRunsOut,
 		"removal is taken over":         testRemovalTakenOver,
 		"removals and memberships race": testRemovalRace,
+		"recipes":                       testRecipes,
+		"recipe holds its parts":        testRecipeHolds,
+		"recipe of mounted content":     testRecipeMounted,
+		"recipe is refused":             testRecipeRefused,
+		"removal of own bytes":          testRemovalOwn,
+		"recipes and removals race":     testRecipeRace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

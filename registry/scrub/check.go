@@ -94,6 +94,10 @@ func (s *Scrubber) hash(ctx context.Context, d registry.Digest) (int64, fault, e
 	}
 	blob, size, err := s.Blobs.Open(ctx, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
+		var lacking interface{ Part() registry.Digest }
+		if errors.As(err, &lacking) {
+			return 0, fault{storage.DamageMissing, fmt.Sprintf("it is composed of %s, whose bytes are missing", lacking.Part())}, nil
+		}
 		return 0, fault{storage.DamageMissing, "its bytes are missing"}, nil
 	}
 	if err != nil {
@@ -116,10 +120,31 @@ func (s *Scrubber) hash(ctx context.Context, d registry.Digest) (int64, fault, e
 			return failed(ctx, n, err)
 		}
 	}
-	if got := digest.NewDigest(d.Algorithm(), h); got != d {
-		return n, fault{storage.DamageChanged, fmt.Sprintf("its %d bytes have the digest %s", n, got)}, nil
+	got := digest.NewDigest(d.Algorithm(), h)
+	if got == d {
+		return n, fault{}, nil
 	}
-	return n, fault{}, nil
+	detail := fmt.Sprintf("its %d bytes have the digest %s", n, got)
+	if composed, ok := blob.(interface{ Parts() []registry.Digest }); ok {
+		if detail, err = s.namePart(ctx, composed.Parts(), detail); err != nil {
+			return n, fault{}, err
+		}
+	}
+	return n, fault{storage.DamageChanged, detail}, nil
+}
+
+// namePart says which part of composed content is damaged. It adds nothing if all parts are intact.
+func (s *Scrubber) namePart(ctx context.Context, parts []registry.Digest, detail string) (string, error) {
+	for _, part := range parts {
+		_, wrong, err := s.hash(ctx, part)
+		if err != nil {
+			return "", err
+		}
+		if wrong != (fault{}) {
+			return fmt.Sprintf("it is composed of %s, which is damaged: %s", part, wrong.detail), nil
+		}
+	}
+	return detail, nil
 }
 
 // wait keeps the rate after n bytes.

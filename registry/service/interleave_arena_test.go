@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
@@ -19,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/service/backend"
+	"mlpromote.dev/mlpromote/registry/storage"
 )
 
 // arena is a registry in memory on which operations are interleaved, each by a service of its
@@ -104,9 +106,14 @@ func (a *arena) isFar(repository string) bool {
 	return err == nil && e.External()
 }
 
+// bytes is what can be read, also by a recipe.
+func (a *arena) bytes() storage.Blobs {
+	return composed.Blobs(tracedBlobs{a.blobs}, tracedGarbage{a.db, a}, 0)
+}
+
 // store is content as a replica sees it.
 func (a *arena) store() *oci.Store {
-	blobs, refs := tracedBlobs{a.blobs}, tracedRefs{a.db}
+	blobs, refs := a.bytes(), tracedRefs{a.db}
 	safe := gc.SafeStore{Garbage: tracedGarbage{a.db, a}, Remover: tracedRemover{a.blobs, a}}
 	return oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		if a.isFar(name) {
@@ -148,6 +155,7 @@ func (a *arena) collector(t testing.TB) *gc.Collector {
 		Environments: a.environments, Store: garbage, Catalog: tracedCatalog{a.db}, Intents: tracedCatalog{a.db}, Blobs: tracedBlobs{a.blobs},
 		Remover: tracedRemover{a.blobs, a}, Garbage: garbage, Clock: garbage, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
 		Retention: gc.Retention{Grace: 24 * time.Hour, Heads: 10},
+		Surplus:   composed.NewComposer(tracedManifests{a.db}, tracedBlobs{a.blobs}, garbage, 0).Surplus,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
-// garbageSpace is the bytes that are marked, by digest.
-const garbageSpace = "garbage"
+// garbageSpace is the bytes that are marked, by digest, and recipeSpace what they are composed of.
+const (
+	garbageSpace = "garbage"
+	recipeSpace  = "recipes"
+)
 
 // tracedGarbage is names as a collector sees them, and the removal of bytes, of which every
 // call is a step.
@@ -101,18 +104,19 @@ func (g tracedGarbage) Unmark(ctx context.Context, d registry.Digest) (r storage
 	s := strandOf(ctx)
 	over := func() bool {
 		removal, _ := g.DB.MarkedNow(d)
-		return removal.ID == "" || removal.Left <= 0
+		return removal.ID == "" || removal.Left <= 0 || g.has(ctx, d)
 	}
 	if g.arena.late && s != nil {
 		over = nil
 	}
 	s.stepWhen("Rescind", over, func() {
 		removal, marked := g.DB.MarkedNow(d)
-		if over == nil && removal.ID != "" && removal.Left > 0 {
+		if over == nil && removal.ID != "" && removal.Left > 0 && !g.has(ctx, d) {
 			s.write(clockSpace, "")
 			g.arena.now = g.arena.now.Add(removal.Left)
 		}
 		s.read(clockSpace, "")
+		s.read(recipeSpace, string(d))
 		s.readOrWrite(garbageSpace, string(d), marked)
 		r, err = g.DB.Unmark(ctx, d)
 	})
@@ -131,6 +135,12 @@ func (g tracedGarbage) BeginRemoval(ctx context.Context, r storage.RemovalReques
 		for _, d := range r.Digests {
 			s.read("held", string(d))
 			s.write(garbageSpace, string(d))
+			s.readOrWrite(recipeSpace, string(d), !r.Own)
+			if recipe, err := g.DB.Recipe(ctx, d); err == nil && !r.Own {
+				for _, part := range recipe.Parts() {
+					s.write("held", string(part))
+				}
+			}
 		}
 		begun, err = g.DB.BeginRemoval(ctx, r)
 	})
@@ -168,6 +178,53 @@ func (g tracedGarbage) TakeOver(ctx context.Context, d registry.Digest, id strin
 		err = g.DB.TakeOver(ctx, d, id)
 	})
 	return err
+}
+
+// has reports whether d has a recipe, so that nobody waits for a removal.
+func (g tracedGarbage) has(ctx context.Context, d registry.Digest) bool {
+	_, err := g.DB.Recipe(ctx, d)
+	return err == nil
+}
+
+func (g tracedGarbage) Recipe(ctx context.Context, d registry.Digest) (r storage.Recipe, err error) {
+	s := strandOf(ctx)
+	s.step("Recipe", func() {
+		s.read(recipeSpace, string(d))
+		r, err = g.DB.Recipe(ctx, d)
+	})
+	return r, err
+}
+
+func (g tracedGarbage) RecipeDigests(ctx context.Context, after registry.Digest, limit int) (page []registry.Digest, err error) {
+	s := strandOf(ctx)
+	s.step("RecipeDigests", func() {
+		s.read(recipeSpace, "")
+		page, err = g.DB.RecipeDigests(ctx, after, limit)
+	})
+	return page, err
+}
+
+func (g tracedGarbage) AddRecipe(ctx context.Context, r storage.Recipe) (added bool, err error) {
+	s := strandOf(ctx)
+	s.step("AddRecipe", func() {
+		s.write(recipeSpace, string(r.Digest))
+		s.read(garbageSpace, string(r.Digest))
+		for _, part := range r.Parts() {
+			s.read(recipeSpace, string(part))
+			s.read(garbageSpace, string(part))
+			s.write("held", string(part))
+		}
+		added, err = g.DB.AddRecipe(ctx, r)
+	})
+	return added, err
+}
+
+// tracedManifests lists all manifests in one step.
+type tracedManifests struct{ *mem.DB }
+
+func (m tracedManifests) AllManifests(ctx context.Context) iter.Seq2[storage.RepositoryManifest, error] {
+	s := strandOf(ctx)
+	return inOneStep(s, "AllManifests", s.readEverything, m.DB.AllManifests(ctx))
 }
 
 func (g tracedGarbage) CatalogTime(ctx context.Context) (now time.Time, err error) {

@@ -2,7 +2,9 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -103,7 +105,7 @@ func (v verdict) lost(t testing.TB, got answer) string {
 	}
 	for d, isManifest := range got.pushed {
 		key := storage.GCRecordKey{Digest: d, Manifest: isManifest}
-		if _, _, err := v.a.blobs.Open(ctx, d); err != nil {
+		if err := v.a.readable(ctx, d); err != nil {
 			return fmt.Sprintf("the bytes of what was pushed are gone: %v", err)
 		}
 		if _, ok := v.a.db.Record(got.at.in, key); !ok {
@@ -116,6 +118,19 @@ func (v verdict) lost(t testing.TB, got answer) string {
 		}
 	}
 	return ""
+}
+
+// readable reads content and compares it with its digest.
+func (a *arena) readable(ctx context.Context, d registry.Digest) error {
+	blob, _, err := a.bytes().Open(ctx, d)
+	if err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(blob)
+	if err == nil && d.Algorithm().FromBytes(raw) != d {
+		err = fmt.Errorf("%s has other bytes", d)
+	}
+	return errors.Join(err, blob.Close())
 }
 
 // whole says what is missing at a head of a protected environment, or "": bytes, the summary

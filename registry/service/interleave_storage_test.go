@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -105,11 +107,13 @@ func (a *arena) fetch(ctx context.Context, other *arena) bool {
 		}
 	}
 	for d := range inOrder(keysOf(needed)) {
-		blob, _, err := tracedBlobs{other.blobs}.Open(ctx, d)
+		blob, size, err := composed.Blobs(tracedBlobs{other.blobs}, a.db, 0).Open(ctx, d)
 		if err != nil {
 			return false
 		}
-		blob.Close()
+		if err := errors.Join(a.blobs.Put(ctx, d, size, blob), blob.Close()); err != nil {
+			return false
+		}
 	}
 	for d := range a.blobs.Digests(ctx) {
 		if !needed[d] {
@@ -176,7 +180,7 @@ func collectOrHear() operation {
 
 // open opens a repository to push to.
 func (a *arena) open(name string) oci.Repository {
-	blobs, refs := tracedBlobs{a.blobs}, tracedRefs{a.db}
+	blobs, refs := a.bytes(), tracedRefs{a.db}
 	safe := gc.SafeStore{Garbage: tracedGarbage{a.db, a}, Remover: tracedRemover{a.blobs, a}}
 	return oci.Local(safe.Blobs(blobs), safe.Refs(refs, blobs), name)
 }

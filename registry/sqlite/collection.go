@@ -69,7 +69,7 @@ func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest)
 // Unmark unmarks d. It reads first, to save a write if d is not marked.
 func (db *DB) Unmark(ctx context.Context, d registry.Digest) (storage.Removal, error) {
 	r, err := catalog.Unmark(func() (storage.Removal, bool, error) {
-		row, err := db.read().CondemnedGet(ctx, string(d))
+		row, err := db.read().RemovalOf(ctx, string(d))
 		if errors.Is(err, sql.ErrNoRows) {
 			return storage.Removal{}, false, nil
 		}

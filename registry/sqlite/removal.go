@@ -18,7 +18,11 @@ func (db *DB) BeginRemoval(ctx context.Context, r storage.RemovalRequest) ([]reg
 	until := db.now().Add(r.Lasting).UnixMicro()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		for _, d := range r.Digests {
-			mine, err := beginRemoval(ctx, q, d, r, until)
+			begin := beginRemoval
+			if r.Own {
+				begin = db.beginOwnRemoval
+			}
+			mine, err := begin(ctx, q, d, r, until)
 			if err != nil {
 				return err
 			}
@@ -53,11 +57,39 @@ func beginRemoval(
 	if err != nil {
 		return false, err
 	}
-	if held {
+	own := false // an abandoned removal of own bytes
+	if row.Removal != "" {
+		if own, err = q.RecipeHas(ctx, string(d)); err != nil {
+			return false, err
+		}
+	}
+	if held || own {
 		return false, q.RemovalSpare(ctx, string(d))
 	}
 	if row.At > r.Before.UnixMicro() {
 		return false, nil
+	}
+	if err := deleteRecipe(ctx, q, d); err != nil {
+		return false, err
+	}
+	return true, q.RemovalBegin(ctx, dbsqlc.RemovalBeginParams{Digest: string(d), Removal: r.ID, Until: until})
+}
+
+// beginOwnRemoval begins the removal of the own bytes of one digest and reports whether it could.
+func (db *DB) beginOwnRemoval(ctx context.Context, q *dbsqlc.Queries, d registry.Digest, r storage.RemovalRequest, until int64) (bool, error) {
+	has, err := q.RecipeHas(ctx, string(d))
+	if err != nil || !has {
+		return false, err
+	}
+	row, err := q.CondemnedGet(ctx, string(d))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		err = q.CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{Digest: string(d), At: db.now().UnixMicro()})
+	case err == nil && (row.Removal == "" || row.Until > r.Abandoned.UnixMicro()):
+		return false, nil
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, q.RemovalBegin(ctx, dbsqlc.RemovalBeginParams{Digest: string(d), Removal: r.ID, Until: until})
 }

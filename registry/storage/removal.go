@@ -42,6 +42,8 @@ type RemovalRequest struct {
 	// are taken over. With the zero time, no removal is taken over.
 	Abandoned time.Time
 	Lasting   time.Duration
+	// Own removes the own bytes of content that has a recipe, which stays, also while repositories hold the content.
+	Own bool
 }
 
 // Removals records removals for all processes. Implementations are safe for concurrent use,
@@ -49,7 +51,12 @@ type RemovalRequest struct {
 type Removals interface {
 	// BeginRemoval begins a removal and returns its digests: those that are marked, that no
 	// repository holds and that are in no other removal. It unmarks digests that a repository
-	// holds. A writer that adds a removed digest later learns of the removal from Rescind.
+	// holds, and deletes the recipes of those that it returns. A writer that adds a removed digest later learns of the
+	// removal from Unmark.
+	//
+	// With [RemovalRequest.Own], its digests are those that have a recipe, that are not marked and that are in no other
+	// removal. Writers do not learn of such a removal from Unmark: until it ends or expires, no removal
+	// of the content itself can begin, so that the recipe stays.
 	BeginRemoval(ctx context.Context, r RemovalRequest) ([]registry.Digest, error)
 	// ConfirmRemoval reports whether a removal lasts for at least this long from now.
 	ConfirmRemoval(ctx context.Context, id string, least time.Duration) (bool, error)

@@ -34,10 +34,11 @@ UPDATE manifests SET condemned = NULL WHERE repository = @repository AND digest 
 UPDATE blobs SET condemned = NULL WHERE repository = @repository AND digest = @digest;
 
 -- name: Unheld :many
--- Returns those of the digests that no repository has, in their order.
+-- Returns those of the digests that no repository has and no recipe needs, in their order.
 SELECT u.digest::text AS digest FROM unnest(@digests::text[]) WITH ORDINALITY AS u (digest, place)
 WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = u.digest COLLATE "C")
     AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = u.digest COLLATE "C")
+    AND NOT EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = u.digest COLLATE "C")
 ORDER BY u.place;
 
 -- name: CondemnedAdd :exec
@@ -48,10 +49,12 @@ SELECT DISTINCT d, greatest(@at::timestamptz, catalog_now()) FROM unnest(@digest
 ON CONFLICT (digest) DO NOTHING;
 
 -- name: CondemnedGet :one
--- Returns the removal of a digest and the microseconds until it expires.
+-- Returns the removal of a digest and the microseconds until it expires, unless it is the removal of its own bytes, for
+-- which nobody waits.
 SELECT coalesce(removal, '')::text AS removal,
     coalesce(extract(epoch FROM until - catalog_now()) * 1000000, 0)::bigint AS microseconds
-FROM condemned WHERE digest = @digest;
+FROM condemned c
+WHERE c.digest = @digest AND NOT (c.removal IS NOT NULL AND EXISTS (SELECT 1 FROM recipes r WHERE r.digest = c.digest));
 
 -- name: CondemnedRemove :execrows
 -- Removes the mark, unless a removal is in progress.
@@ -61,10 +64,13 @@ DELETE FROM condemned WHERE digest = @digest AND removal IS NULL;
 DELETE FROM condemned WHERE digest = @digest AND removal = @removal::text AND until <= catalog_now();
 
 -- name: RemovalSpare :exec
--- Removes the marks of digests that a repository has and that no process is removing.
+-- Removes the marks of digests that a repository has or a recipe needs and that no process is removing, and abandoned
+-- removals of own bytes.
 DELETE FROM condemned c
 WHERE c.digest = ANY (@digests::text[]) AND (c.removal IS NULL OR c.until <= @abandoned::timestamptz)
-    AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest));
+    AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest)
+        OR EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = c.digest)
+        OR c.removal IS NOT NULL AND EXISTS (SELECT 1 FROM recipes r WHERE r.digest = c.digest));
 
 -- name: RemovalBegin :many
 UPDATE condemned c
@@ -72,6 +78,15 @@ SET removal = @removal::text, until = catalog_in(@lasting)
 WHERE c.digest = ANY (@digests::text[]) AND c.at <= @before AND (c.removal IS NULL OR c.until <= @abandoned::timestamptz)
     AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest)
     AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest)
+    AND NOT EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = c.digest)
+RETURNING c.digest;
+
+-- name: RemovalBeginOwn :many
+-- Begins the removal of the own bytes of digests that have a recipe, unless they are marked or being removed.
+INSERT INTO condemned AS c (digest, at, removal, until)
+SELECT r.digest, catalog_now(), @removal::text, catalog_in(@lasting) FROM recipes r WHERE r.digest = ANY (@digests::text[]) ORDER BY r.digest
+ON CONFLICT (digest) DO UPDATE SET removal = excluded.removal, until = excluded.until
+WHERE c.removal IS NOT NULL AND c.until <= @abandoned::timestamptz
 RETURNING c.digest;
 
 -- name: RemovalLasts :one

@@ -29,9 +29,10 @@ UPDATE manifests SET condemned = 0 WHERE repository = @repository AND digest = @
 UPDATE blobs SET condemned = 0 WHERE repository = @repository AND digest = @digest;
 
 -- name: Held :one
--- Reports whether any repository has a digest.
+-- Reports whether any repository has a digest, or a recipe needs it.
 SELECT CAST(EXISTS (SELECT 1 FROM blobs b WHERE b.digest = @digest)
-    OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = @digest) AS BOOLEAN) AS held;
+    OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = @digest)
+    OR EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = @digest) AS BOOLEAN) AS held;
 
 -- name: CondemnedAdd :exec
 INSERT INTO condemned (digest, at) VALUES (@digest, @at) ON CONFLICT (digest) DO NOTHING;
@@ -45,6 +46,11 @@ DELETE FROM condemned WHERE digest = @digest AND removal = '';
 
 -- name: CondemnedTakeOver :exec
 DELETE FROM condemned WHERE digest = @digest AND removal = @removal AND removal <> '' AND until <= @now;
+
+-- name: RemovalOf :one
+-- Returns the mark of a digest, unless it is the removal of its own bytes, for which nobody waits.
+SELECT removal, until FROM condemned c
+WHERE c.digest = @digest AND NOT (c.removal <> '' AND EXISTS (SELECT 1 FROM recipes r WHERE r.digest = c.digest));
 
 -- name: RemovalBegin :exec
 UPDATE condemned SET removal = @removal, until = @until WHERE digest = @digest;

@@ -154,5 +154,5 @@ func (sv *Service) collected(ctx context.Context, did gc.Collected, took time.Du
 		return
 	}
 	s.logger.InfoContext(ctx, "collection", "marked", did.Marked, "manifests", did.Manifests, "members", did.Members,
-		"blobs", did.Blobs, "bytes", did.Bytes, "leftovers", did.Leftovers, "abandoned", did.Intents, "expired", did.Expired, "duration", took)
+		"blobs", did.Blobs, "bytes", did.Bytes, "composed", did.Composed, "composedBytes", did.ComposedBytes, "leftovers", did.Leftovers, "abandoned", did.Intents, "expired", did.Expired, "duration", took)
 }

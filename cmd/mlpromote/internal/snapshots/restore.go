@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/sqlite"
@@ -143,11 +144,29 @@ func (j Job) openRestored(
 	if err == nil && !place.Recorded {
 		err = j.At.Dir().SetStorage(place.Storage)
 	}
-	if err != nil || verdict.Access == datadir.Owned {
-		return place.Blobs, err
+	if err != nil {
+		return nil, err
+	}
+	if blobs, err = composable(ctx, place.Blobs, restored); err != nil || verdict.Access == datadir.Owned {
+		return blobs, err
 	}
 	j.UI.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
-	return datadir.NewGuard(notOwned{verdict}, 0).Repairable(place.Blobs), nil
+	return datadir.NewGuard(notOwned{verdict}, 0).Repairable(blobs), nil
+}
+
+// composable is content that is there, also by recipes. Layers that lost their own bytes since the snapshot get one here.
+func composable(ctx context.Context, stored storage.RepairableBlobs, restored *sqlite.DB) (storage.RepairableBlobs, error) {
+	now, err := restored.CatalogTime(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, err := range composed.NewComposer(restored, stored, restored, composed.Least).Surplus(ctx, now) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	recipes, err := composed.Copy(ctx, restored)
+	return composed.Repairable(stored, recipes, composed.Least), err
 }
 
 // notOwned is content that is not the catalog's.

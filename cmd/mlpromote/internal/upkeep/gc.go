@@ -102,6 +102,10 @@ func (v Verbs) collect(ctx context.Context, i *wiring.Instance, keep gc.Retentio
 	if did.Expired > 0 {
 		v.UI.Note("deleted %s of nodes, which no longer counted", registry.Count(did.Expired, "report"))
 	}
+	if did.Composed > 0 {
+		v.UI.Note("deleted the own bytes of %s, %s: they are composed of the files of their engines when they are read",
+			registry.Count(did.Composed, "image layer"), ui.Size(did.ComposedBytes))
+	}
 	return v.UI.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads",
 		registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }

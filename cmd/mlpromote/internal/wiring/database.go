@@ -39,6 +39,7 @@ type Database interface {
 	storage.CatalogIdentities
 	storage.CollectionLock
 	storage.Removals
+	storage.Recipes
 	storage.CatalogClock
 	NodeTypes() storage.NodeTypes
 	Runtimes() storage.Runtimes

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/scrub"
@@ -10,10 +11,11 @@ import (
 // CollectorConfig is what collects in a data directory.
 func CollectorConfig(here *Local, environments policy.Environments, keep gc.Retention, alone bool) gc.Config {
 	return gc.Config{
-		Environments: environments, Store: here.DB, Catalog: here.DB, Intents: here.DB, Blobs: here.Blobs, Remover: here.Blobs.remover,
+		Environments: environments, Store: here.DB, Catalog: here.DB, Intents: here.DB, Blobs: here.Blobs.stored, Remover: here.Blobs.remover,
 		Garbage: here.DB, Clock: here.DB, Owner: seenOwner{here.Blobs.owner, here.Replica}, Lock: here.DB,
 		Retention: keep, Alone: alone, Sweep: here.Blobs.Uploads.Sweep,
-		Expire: service.NodeReports{Table: here.DB.NodeReports(), Clock: here.DB}.Expire,
+		Surplus: composed.NewComposer(here.DB, here.Blobs.stored, here.DB, composed.Least).Surplus,
+		Expire:  service.NodeReports{Table: here.DB.NodeReports(), Clock: here.DB}.Expire,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/composed"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -14,13 +15,14 @@ import (
 // blobStorage is where bytes are: in the data directory, or in a bucket that replicas
 // share. They change only while the catalog owns them.
 type blobStorage struct {
-	storage.Blobs
-	remover  storage.Remover
-	Uploads  datadir.Uploads
-	Redirect time.Duration        // how long a client may pull from the bucket itself; 0: not at all
-	owner    storage.ContentOwner // nil where nothing may be changed
-	Verdict  datadir.Verdict
-	replicas storage.ReplicaPlace // where replicas leave marks
+	storage.Blobs               // composed by the recipes of the catalog
+	stored        storage.Blobs // without what is composed
+	remover       storage.Remover
+	Uploads       datadir.Uploads
+	Redirect      time.Duration        // how long a client may pull from the bucket itself; 0: not at all
+	owner         storage.ContentOwner // nil where nothing may be changed
+	Verdict       datadir.Verdict
+	replicas      storage.ReplicaPlace // where replicas leave marks
 }
 
 // ownerCheck is how often who writes asks whether the content is still its catalog's.
@@ -114,8 +116,9 @@ func (l Location) openStorage(ctx context.Context, catalog Database) (*blobStora
 		}
 	}
 	guard := datadir.NewGuard(owner, ownerCheck)
+	stored := guard.Blobs(p.Blobs)
 	return &blobStorage{
-		Blobs: guard.Blobs(p.Blobs), remover: guard.Remover(p.remover), Uploads: guard.Uploads(p.uploads(catalog)),
+		Blobs: composed.Blobs(stored, catalog, composed.Least), stored: stored, remover: guard.Remover(p.remover), Uploads: guard.Uploads(p.uploads(catalog)),
 		Redirect: p.redirect, owner: owner, Verdict: verdict, replicas: p.replicas,
 	}, nil
 }

@@ -75,7 +75,8 @@ func (q *Queries) CondemnedAdd(ctx context.Context, arg CondemnedAddParams) erro
 const condemnedGet = `-- name: CondemnedGet :one
 SELECT coalesce(removal, '')::text AS removal,
     coalesce(extract(epoch FROM until - catalog_now()) * 1000000, 0)::bigint AS microseconds
-FROM condemned WHERE digest = $1
+FROM condemned c
+WHERE c.digest = $1 AND NOT (c.removal IS NOT NULL AND EXISTS (SELECT 1 FROM recipes r WHERE r.digest = c.digest))
 `
 
 type CondemnedGetRow struct {
@@ -83,7 +84,8 @@ type CondemnedGetRow struct {
 	Microseconds int64
 }
 
-// Returns the removal of a digest and the microseconds until it expires.
+// Returns the removal of a digest and the microseconds until it expires, unless it is the removal of its own bytes, for
+// which nobody waits.
 func (q *Queries) CondemnedGet(ctx context.Context, digest string) (CondemnedGetRow, error) {
 	row := q.db.QueryRow(ctx, condemnedGet, digest)
 	var i CondemnedGetRow
@@ -352,6 +354,7 @@ SET removal = $1::text, until = catalog_in($2)
 WHERE c.digest = ANY ($3::text[]) AND c.at <= $4 AND (c.removal IS NULL OR c.until <= $5::timestamptz)
     AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest)
     AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest)
+    AND NOT EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = c.digest)
 RETURNING c.digest
 `
 
@@ -369,6 +372,47 @@ func (q *Queries) RemovalBegin(ctx context.Context, arg RemovalBeginParams) ([]s
 		arg.Lasting,
 		arg.Digests,
 		arg.Before,
+		arg.Abandoned,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var digest string
+		if err := rows.Scan(&digest); err != nil {
+			return nil, err
+		}
+		items = append(items, digest)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const removalBeginOwn = `-- name: RemovalBeginOwn :many
+INSERT INTO condemned AS c (digest, at, removal, until)
+SELECT r.digest, catalog_now(), $1::text, catalog_in($2) FROM recipes r WHERE r.digest = ANY ($3::text[]) ORDER BY r.digest
+ON CONFLICT (digest) DO UPDATE SET removal = excluded.removal, until = excluded.until
+WHERE c.removal IS NOT NULL AND c.until <= $4::timestamptz
+RETURNING c.digest
+`
+
+type RemovalBeginOwnParams struct {
+	Removal   string
+	Lasting   int64
+	Digests   []string
+	Abandoned time.Time
+}
+
+// Begins the removal of the own bytes of digests that have a recipe, unless they are marked or being removed.
+func (q *Queries) RemovalBeginOwn(ctx context.Context, arg RemovalBeginOwnParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, removalBeginOwn,
+		arg.Removal,
+		arg.Lasting,
+		arg.Digests,
 		arg.Abandoned,
 	)
 	if err != nil {
@@ -423,7 +467,9 @@ func (q *Queries) RemovalLasts(ctx context.Context, arg RemovalLastsParams) (boo
 const removalSpare = `-- name: RemovalSpare :exec
 DELETE FROM condemned c
 WHERE c.digest = ANY ($1::text[]) AND (c.removal IS NULL OR c.until <= $2::timestamptz)
-    AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest))
+    AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest)
+        OR EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = c.digest)
+        OR c.removal IS NOT NULL AND EXISTS (SELECT 1 FROM recipes r WHERE r.digest = c.digest))
 `
 
 type RemovalSpareParams struct {
@@ -431,7 +477,8 @@ type RemovalSpareParams struct {
 	Abandoned time.Time
 }
 
-// Removes the marks of digests that a repository has and that no process is removing.
+// Removes the marks of digests that a repository has or a recipe needs and that no process is removing, and abandoned
+// removals of own bytes.
 func (q *Queries) RemovalSpare(ctx context.Context, arg RemovalSpareParams) error {
 	_, err := q.db.Exec(ctx, removalSpare, arg.Digests, arg.Abandoned)
 	return err
@@ -483,10 +530,11 @@ const unheld = `-- name: Unheld :many
 SELECT u.digest::text AS digest FROM unnest($1::text[]) WITH ORDINALITY AS u (digest, place)
 WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = u.digest COLLATE "C")
     AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = u.digest COLLATE "C")
+    AND NOT EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = u.digest COLLATE "C")
 ORDER BY u.place
 `
 
-// Returns those of the digests that no repository has, in their order.
+// Returns those of the digests that no repository has and no recipe needs, in their order.
 func (q *Queries) Unheld(ctx context.Context, digests []string) ([]string, error) {
 	rows, err := q.db.Query(ctx, unheld, digests)
 	if err != nil {

@@ -41,6 +41,13 @@ type Intent struct {
 	Begun       time.Time
 }
 
+type Recipe struct {
+	Digest  string
+	Size    int64
+	Created time.Time
+	Pieces  string
+}
+
 type Session struct {
 	ID      string
 	Hash    []byte

@@ -136,10 +136,11 @@ func (q *Queries) CondemnedTakeOver(ctx context.Context, arg CondemnedTakeOverPa
 
 const held = `-- name: Held :one
 SELECT CAST(EXISTS (SELECT 1 FROM blobs b WHERE b.digest = ?1)
-    OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = ?1) AS BOOLEAN) AS held
+    OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = ?1)
+    OR EXISTS (SELECT 1 FROM recipe_parts p WHERE p.part = ?1) AS BOOLEAN) AS held
 `
 
-// Reports whether any repository has a digest.
+// Reports whether any repository has a digest, or a recipe needs it.
 func (q *Queries) Held(ctx context.Context, digest string) (bool, error) {
 	row := q.db.QueryRowContext(ctx, held, digest)
 	var held bool
@@ -386,6 +387,24 @@ type RemovalEndParams struct {
 func (q *Queries) RemovalEnd(ctx context.Context, arg RemovalEndParams) error {
 	_, err := q.db.ExecContext(ctx, removalEnd, arg.Digest, arg.Removal)
 	return err
+}
+
+const removalOf = `-- name: RemovalOf :one
+SELECT removal, until FROM condemned c
+WHERE c.digest = ?1 AND NOT (c.removal <> '' AND EXISTS (SELECT 1 FROM recipes r WHERE r.digest = c.digest))
+`
+
+type RemovalOfRow struct {
+	Removal string
+	Until   int64
+}
+
+// Returns the mark of a digest, unless it is the removal of its own bytes, for which nobody waits.
+func (q *Queries) RemovalOf(ctx context.Context, digest string) (RemovalOfRow, error) {
+	row := q.db.QueryRowContext(ctx, removalOf, digest)
+	var i RemovalOfRow
+	err := row.Scan(&i.Removal, &i.Until)
+	return i, err
 }
 
 const removalSpare = `-- name: RemovalSpare :exec

@@ -50,6 +50,13 @@ type Lease struct {
 	Until  int64
 }
 
+type Recipe struct {
+	Digest  string
+	Size    int64
+	Created int64
+	Pieces  string
+}
+
 type Session struct {
 	ID      string
 	Hash    []byte
