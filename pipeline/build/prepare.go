@@ -45,6 +45,7 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	if err != nil {
 		return Prepared{}, err
 	}
+	cautioned := len(in.Notes)
 	env.Caution(slices.Concat(in.Notes, in.Cases.Warnings, in.Calibration.Warnings)...)
 	if said := in.Quantized; said != "" {
 		env.Step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
@@ -56,6 +57,10 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	if err != nil {
 		return Prepared{}, err
 	}
+	if err := tryBatch(ctx, env, w, found[run.OnnxRuntime].Engines, &in); err != nil {
+		return Prepared{}, err
+	}
+	env.Caution(in.Notes[cautioned:]...)
 	seen, err := found.Planning(ctx)
 	if err != nil {
 		return Prepared{}, err

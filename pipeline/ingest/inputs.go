@@ -36,10 +36,11 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	if in.Needs, err = m.Model.Runtime(); err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
-	bare, err := run.InterfaceOf(m.Model)
+	apart, err := run.InterfaceOf(m.Model)
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
+	bare, unnamed := withBatch(s, m.Model, apart)
 	if err := s.CheckInterface(bare); err != nil {
 		return Inputs{}, err
 	}
@@ -65,6 +66,9 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	bare.AnyNumbers = spec.TakesAnyNumbers(s.Source.Format)
 	if in.Interface, err = bare.WithDims(dims); err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
+	}
+	if unnamed != nil {
+		in.Batch = &UnnamedBatch{apart: apart, unnamed: unnamed}
 	}
 	if err := in.readStudents(s, bare); err != nil {
 		return Inputs{}, err

@@ -19,6 +19,8 @@ type Inputs struct {
 	// measured; empty for none.
 	CalibrationLabels string
 	Accepted          string // why the spec accepts golden outputs that the evaluator does not confirm
+	// Batch is set if leading dimensions without a name are taken for one batch, which a run of the model has to show.
+	Batch *UnnamedBatch
 }
 
 // refuseCode refuses a file that runs code when it is loaded, or that hides what is in it.
