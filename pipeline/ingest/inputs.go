@@ -86,8 +86,11 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 		return Inputs{}, err
 	}
 	listed, err := requested(s, in.Students)
+	if err != nil {
+		return in, err
+	}
 	in.Engines = plan.InOrder(listed)
-	return in, err
+	return in, in.checkOperators(m.Model)
 }
 
 // checkSourceFor checks that the variants of the spec can be made of its source.

@@ -14,7 +14,9 @@ func TestWithBatch(t *testing.T) {
 	open := onnx.Dim{}
 	named := func(name string) onnx.Dim { return onnx.Dim{Param: name} }
 	fixed := func(n int64) onnx.Dim { return onnx.Dim{Known: true, Value: n} }
-	value := func(name string, dims ...onnx.Dim) onnx.Value { return onnx.Value{Name: name, DType: "float32", Shape: dims} }
+	value := func(name string, dims ...onnx.Dim) onnx.Value {
+		return onnx.Value{Name: name, DType: "float32", Shape: dims}
+	}
 	for name, c := range map[string]struct {
 		inputs, outputs []onnx.Value
 		symbol          string // in front of the first input
