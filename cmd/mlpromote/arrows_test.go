@@ -52,6 +52,7 @@ func arrows() []rule {
 		}},
 		{"cmd/mlpromote", []string{"*"}},
 		{"cmd/mlpromote/*", []string{"*"}},
+		{"tools/messages", []string{"registry"}},                                      // exit codes
 		{"tools/toolchainstable", []string{"pipeline/toolchain/drivers", "registry"}}, // writes the rows of toolchains into a page
 		{"tools/*", nil},
 		{"examples", nil},   // files

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/divergence"
-	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
@@ -125,6 +124,7 @@ type GraphNode struct {
 const (
 	bisectCases  = 8
 	withinMargin = 3 // dB
+	largestHalf  = 65504
 )
 
 // Bisect finds the first tensor in which an engine and the reference model part ways. It runs both on
@@ -217,7 +217,7 @@ func (b *bisector) conclude(found *Bisection) (between []string) {
 		d := TensorDifference{Name: value.Name, Node: value.Node, Operator: value.Operator, SNRdB: evidence.Figure(result.SpreadSNR),
 			MaxAbs: evidence.Figure(result.MaxAbs), Layout: turned}
 		if result.Worst != nil {
-			d.Large = math.Abs(result.Worst.Reference) > goldenset.LargestHalf
+			d.Large = math.Abs(result.Worst.Reference) > largestHalf
 		}
 		snr[value.Name], byName[value.Name] = result.SpreadSNR, d
 		found.Tensors = append(found.Tensors, d)

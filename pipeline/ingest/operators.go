@@ -42,8 +42,8 @@ func checkLacks(r plan.Requested, model *onnx.Model) error {
 		return nil
 	}
 	slices.Sort(missing)
-	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s: the model has %s, which %s does not have", r.Target.Name, strings.Join(missing, ", "), r.Toolchain),
-		"give this target toolchain: {name: %s}, which runs trees and linear models on processors, or onnxruntime-web (docs/troubleshooting.md#trees-and-linear-models)", plan.ONNXRuntime)
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s: %s lacks operators of the model: %s", r.Target.Name, r.Toolchain, strings.Join(missing, ", ")),
+		"give this target toolchain: {name: %s}: it runs trees and linear models on processors; so does onnxruntime-web (docs/troubleshooting.md#trees-and-linear-models)", plan.ONNXRuntime)
 }
 
 // checkHalvedTrees refuses trees in half precision: the operators take float32 alone, and what is left around them has nothing to gain.
@@ -53,7 +53,7 @@ func checkHalvedTrees(r plan.Requested, model *onnx.Model) error {
 	}
 	for _, operator := range []string{"TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble"} {
 		if model.Ops[learnedDomain+operator] > 0 {
-			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: the model has %s%s, whose thresholds and leaves no runtime takes in float16",
+			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "target %s, variant %s: no runtime computes trees in float16, and the model has %s%s",
 				r.Target.Name, r.Variant, learnedDomain, operator),
 				"leave the variant out: variants: [fp32] (docs/troubleshooting.md#trees-and-linear-models)")
 		}
