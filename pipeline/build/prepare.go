@@ -68,6 +68,7 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	planned, err := plan.New(in.Inputs, seen)
 	if err == nil {
 		warnLimits(env, planned.Limits, in, s.Precisions())
+		err = warnRare(env, planned.Limits, in)
 	}
 	return Prepared{in, found, planned, lacking, seen, parts}, err
 }
@@ -86,6 +87,15 @@ func warnLimits(env *run.Env, limits validators.Limits, in ingest.Inputs, precis
 			env.Caution(w.of + ": " + w.text)
 		}
 	}
+}
+
+// warnRare warns of a rare label if the metric hardly counts it.
+func warnRare(env *run.Env, limits validators.Limits, in ingest.Inputs) error {
+	rare, err := in.Cases.Rare(in.Interface, limits.Accuracy)
+	if err == nil && rare.Is() && limits.Accuracy != nil {
+		env.Caution(rare.Text(in.Cases.Record.Labels, limits.Accuracy.Metric))
+	}
+	return err
 }
 
 // lackingTools are engines of a spec whose toolchains cannot be had on this machine.

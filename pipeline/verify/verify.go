@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
@@ -154,6 +155,9 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	}
 	if text := goldenset.ConversionText(*v.Golden.Set, v.Golden.Set.Kind); text != "" {
 		v.Env.Caution(text)
+	}
+	if rare, err := cases.RareLabels(*v.Cases.Set, v.Cases.Dir, v.Iface, v.Limits.Accuracy); err == nil && rare.Is() && v.Limits.Accuracy != nil {
+		v.Env.Caution(rare.Text(v.Cases.Set.Labels, v.Limits.Accuracy.Metric))
 	}
 	hints(result.Engines, failures)
 	hintBF16(v, failures)
