@@ -57,7 +57,7 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	if err != nil {
 		return Prepared{}, err
 	}
-	if err := tryBatch(ctx, env, w, found[run.OnnxRuntime].Engines, &in); err != nil {
+	if err := in.TryBatch(ctx, env, w, found[run.OnnxRuntime].Engines); err != nil {
 		return Prepared{}, err
 	}
 	env.Caution(in.Notes[cautioned:]...)

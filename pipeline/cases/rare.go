@@ -43,17 +43,21 @@ func rareOf(values []float64) Rare {
 	return r
 }
 
-// RareLabels finds a rare label in the cases of a folder, if the accuracy is a share of cases: then most of it is the frequent label. Errors:
-// those of reading the files.
-func RareLabels(set artifact.CaseSet, dir string, iface validators.Interface, limit *validators.AccuracyLimit) (Rare, error) {
+// RareText is the warning of [Rare.Text] about the cases of a folder. It is empty if no label is rare, if accuracy has no limit, and if the labels
+// cannot be read.
+func RareText(set artifact.CaseSet, dir string, iface validators.Interface, limit *validators.AccuracyLimit) string {
 	var files []string
 	for _, shard := range set.Shards {
 		files = append(files, filepath.Join(dir, filepath.FromSlash(shard.File)))
 	}
-	return rareIn(files, set.Labels, iface, limit)
+	rare, err := rareIn(files, set.Labels, iface, limit)
+	if err != nil || limit == nil || !rare.Is() {
+		return ""
+	}
+	return rare.Text(set.Labels, limit.Metric)
 }
 
-// Rare is [RareLabels] of the set.
+// Rare finds a rare label, if the accuracy is a share of cases: then most of it is the frequent label. Errors: those of reading the files.
 func (cs *Set) Rare(iface validators.Interface, limit *validators.AccuracyLimit) (Rare, error) {
 	var files []string
 	for _, file := range cs.Files {

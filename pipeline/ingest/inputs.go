@@ -68,7 +68,7 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
 	if unnamed != nil {
-		in.Batch = &UnnamedBatch{apart: apart, unnamed: unnamed}
+		in.batch = &unnamedBatch{apart: apart, unnamed: unnamed}
 	}
 	if err := in.readStudents(s, bare); err != nil {
 		return Inputs{}, err

@@ -153,11 +153,11 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	if err := explain(ctx, v, result.Engines); err != nil {
 		return Result{}, err
 	}
-	if text := goldenset.ConversionText(*v.Golden.Set, v.Golden.Set.Kind); text != "" {
-		v.Env.Caution(text)
-	}
-	if rare, err := cases.RareLabels(*v.Cases.Set, v.Cases.Dir, v.Iface, v.Limits.Accuracy); err == nil && rare.Is() && v.Limits.Accuracy != nil {
-		v.Env.Caution(rare.Text(v.Cases.Set.Labels, v.Limits.Accuracy.Metric))
+	conversion := goldenset.ConversionText(*v.Golden.Set, v.Golden.Set.Kind)
+	for _, text := range []string{conversion, cases.RareText(*v.Cases.Set, v.Cases.Dir, v.Iface, v.Limits.Accuracy)} {
+		if text != "" {
+			v.Env.Caution(text)
+		}
 	}
 	hints(result.Engines, failures)
 	hintBF16(v, failures)
