@@ -190,7 +190,7 @@ func sameRows(outcome toolchain.Outcome, allowed goldenset.Tolerance) error {
 		}
 		want := append([]int64{1, apart.Shape[0] * apart.Shape[1]}, apart.Shape[2:]...)
 		if !slices.Equal(want, batch.Shape) {
-			return fmt.Errorf("output %q of %s has the shape %v, and that of a batch of them %v", name,
+			return fmt.Errorf("output %q of %s has the shape %v, and in one batch %v", name,
 				registry.Count(int(apart.Shape[0]), "case"), apart.Shape, batch.Shape[1:])
 		}
 		apart.Shape = want
