@@ -52,6 +52,7 @@ func arrows() []rule {
 		}},
 		{"cmd/mlpromote", []string{"*"}},
 		{"cmd/mlpromote/*", []string{"*"}},
+		{"tools/messages", []string{"registry"}},                                      // exit codes
 		{"tools/toolchainstable", []string{"pipeline/toolchain/drivers", "registry"}}, // writes the rows of toolchains into a page
 		{"tools/*", nil},
 		{"examples", nil},   // files
@@ -70,7 +71,7 @@ func arrows() []rule {
 			"validators", "validators/format*", "validators/tensor*",
 		}},
 		{"pipeline/goldenset", []string{"pipeline/cases", "pipeline/run", "pipeline/toolchain", "registry", "validators", "validators/format*", "validators/tensor*"}},
-		{"pipeline/ingest", []string{"registry/toolchains",
+		{"pipeline/ingest", []string{"registry/toolchains", "pipeline/goldenset",
 			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/run", "pipeline/spec", "pipeline/toolchain", "registry", "registry/tempdir",
 			"validators", "validators/format*", "validators/tensor*",
 		}},

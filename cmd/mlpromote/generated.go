@@ -12,6 +12,7 @@ import (
 
 //go:generate go run . reference schema ../../docs/reference/output.schema.json
 //go:generate go run . reference predicates ../../docs/reference/predicates
+//go:generate go run ../../tools/messages ../.. ../../docs/reference/messages.md
 
 // referenceCommand writes what is generated from the verbs, for docs and packages.
 func referenceCommand(version string, getenv func(string) string) *cobra.Command {

@@ -52,13 +52,18 @@ func said(texts, parts []string) bool {
 	return false
 }
 
-// sourceTexts are the texts in the Go files of the program.
+// sourceTexts are the texts in the Go files of the program, and the lines of the drivers of toolchains.
 func sourceTexts(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
 	for _, folder := range []string{"cmd", "pipeline", "registry", "signer", "validators"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
 			inCluster := filepath.Base(filepath.Dir(path)) == "kubernetes"
+			if err == nil && filepath.Ext(path) == ".py" { // a driver
+				source, err := os.ReadFile(path)
+				all = append(all, strings.Split(string(source), "\n")...)
+				return err
+			}
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") && !inCluster {
 				return err
 			}

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/performance"
 	"mlpromote.dev/mlpromote/validators/tensor"
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
@@ -39,11 +41,24 @@ func beyondHalf(m Maker, g goldenset.Set) (warnings []string, err error) {
 			return nil, err
 		}
 		if largest := max(-values.Low, values.High); values.Low <= values.High && largest > goldenset.LargestHalf {
-			warnings = append(warnings, fmt.Sprintf("variant %s: output %q reaches %s, float16 ends at 65504: scale what the model predicts, or take bf16, which has the range of float32",
-				m.Plan.Engines[i].Variant, output.Name, goldenset.Short(largest)))
+			maker := makerOf(m.Inputs.Imported.Model, output.Name)
+			if maker != "" && slices.Contains(run.Texts(m.Plan.Engines[i].Quantize["exclude_nodes"]), maker) {
+				continue // it stays in float32
+			}
+			warnings = append(warnings, fmt.Sprintf("variant %s: output %q reaches %s, float16 ends at 65504: scale what the model predicts, or keep the nodes with such numbers "+
+				"in float32: quantize: {method: fp16, exclude: [%s]} (mlpromote bisect names all of them)",
+				m.Plan.Engines[i].Variant, output.Name, goldenset.Short(largest), cmp.Or(registry.PlainText(maker), "NODE, ...")))
 		}
 	}
 	return warnings, nil
+}
+
+// makerOf is the node that makes an output of a graph; empty if it has no name.
+func makerOf(model *onnx.Model, output string) string {
+	if model == nil {
+		return ""
+	}
+	return model.ProducerNames[output]
 }
 
 // guessedScores warns of outputs that are guessed to be scores by their shape alone, and whose columns have very different

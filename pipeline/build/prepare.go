@@ -45,6 +45,7 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	if err != nil {
 		return Prepared{}, err
 	}
+	cautioned := len(in.Notes)
 	env.Caution(slices.Concat(in.Notes, in.Cases.Warnings, in.Calibration.Warnings)...)
 	if said := in.Quantized; said != "" {
 		env.Step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
@@ -56,6 +57,10 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	if err != nil {
 		return Prepared{}, err
 	}
+	if err := in.TryBatch(ctx, env, w, found[run.OnnxRuntime].Engines); err != nil {
+		return Prepared{}, err
+	}
+	env.Caution(in.Notes[cautioned:]...)
 	seen, err := found.Planning(ctx)
 	if err != nil {
 		return Prepared{}, err
@@ -63,6 +68,7 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	planned, err := plan.New(in.Inputs, seen)
 	if err == nil {
 		warnLimits(env, planned.Limits, in, s.Precisions())
+		err = warnRare(env, planned.Limits, in)
 	}
 	return Prepared{in, found, planned, lacking, seen, parts}, err
 }
@@ -81,6 +87,15 @@ func warnLimits(env *run.Env, limits validators.Limits, in ingest.Inputs, precis
 			env.Caution(w.of + ": " + w.text)
 		}
 	}
+}
+
+// warnRare warns of a rare label if the metric hardly counts it.
+func warnRare(env *run.Env, limits validators.Limits, in ingest.Inputs) error {
+	rare, err := in.Cases.Rare(in.Interface, limits.Accuracy)
+	if err == nil && rare.Is() && limits.Accuracy != nil {
+		env.Caution(rare.Text(in.Cases.Record.Labels, limits.Accuracy.Metric))
+	}
+	return err
 }
 
 // lackingTools are engines of a spec whose toolchains cannot be had on this machine.

@@ -73,7 +73,11 @@ func wantedColumns(f *os.File, size int64, label string, iface validators.Interf
 	if err != nil {
 		return nil, err
 	}
-	kind, one := kindOfColumns(label, iface), iface.Inputs[0].Name
+	names := make([]string, len(all))
+	for i, column := range all {
+		names[i] = column.Name
+	}
+	kind, one := kindOfColumns(names, label, iface), iface.Inputs[0].Name
 	alone := len(iface.Inputs) == 1 && slices.Contains(all, parquet.Described{Name: one, List: true})
 	return func(name string) bool {
 		if alone {
@@ -93,7 +97,7 @@ type columns struct {
 func (c columns) tensors() (all map[string]tensor.Tensor, notes []string, err error) {
 	all = make(map[string]tensor.Tensor)
 	one := c.iface.Inputs[0]
-	byName := len(c.iface.Inputs) > 1 || one.DType == validators.Text ||
+	byName := len(c.iface.Inputs) > 1 || one.DType == validators.Text && slices.Contains(c.Names, one.Name) ||
 		slices.ContainsFunc(c.Columns, func(col parquet.Column) bool { return col.Name == one.Name && col.Shape != nil })
 	var names []string
 	labels := -1
@@ -120,8 +124,26 @@ func (c columns) tensors() (all map[string]tensor.Tensor, notes []string, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	all[one.Name], err = c.joined(features)
+	if one.DType == validators.Text {
+		all[one.Name], err = c.joinedTexts(features)
+	} else {
+		all[one.Name], err = c.joined(features)
+	}
 	return all, notes, err
+}
+
+// joinedTexts puts the texts of columns beside each other.
+func (c columns) joinedTexts(at []int) (tensor.Tensor, error) {
+	var texts []string
+	for row := range c.Rows {
+		for _, i := range at {
+			if col := c.Columns[i]; col.Kind != parquet.Text || col.Shape != nil {
+				return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "column %q is no text, and the model takes text", col.Name)
+			}
+			texts = append(texts, c.Columns[i].Texts[row])
+		}
+	}
+	return tensor.PackText(texts, int64(c.Rows), int64(len(at)))
 }
 
 // joined puts the numbers of columns beside each other: a list has several. One column stays as it is.

@@ -40,6 +40,7 @@ type LabelFacts struct {
 	Each    int64   // numbers for each case
 	Largest float64 // of all
 	Binary  bool    // they are 0 and 1, and both
+	Rare    Rare    // one of two labels is in few cases
 	Skewed  bool    // they are above 0, and nine tenths of them span a factor of ten
 }
 
@@ -51,7 +52,12 @@ func factsOf(labels tensor.Tensor) LabelFacts {
 	if len(values) > 0 {
 		largest = slices.Max(values)
 	}
+	var rare Rare
+	if int64(len(values)) == labels.Shape[0] {
+		rare = rareOf(values)
+	}
 	return LabelFacts{
+		Rare:    rare,
 		Real:    labels.DType.Class() == tensor.ClassFloat,
 		Each:    int64(len(values)) / max(labels.Shape[0], 1),
 		Largest: largest,

@@ -34,7 +34,7 @@ func openTable(file string) (f *os.File, size int64, err error) {
 }
 
 // readTable reads a CSV file: a line of names, then a line for each case, of numbers but for the
-// columns that are text to the model. For a model with one input, the columns with the names of its
+// columns that are text to the model. Where it takes floats, an empty field is NaN. For a model with one input, the columns with the names of its
 // features are that input, or all columns but the labels if it has no names; for one with
 // several, the column of its name is an input. Notes say what was left out.
 func readTable(file, label string, iface validators.Interface) (map[string]tensor.Tensor, []string, error) {
@@ -43,7 +43,7 @@ func readTable(file, label string, iface validators.Interface) (map[string]tenso
 		return nil, nil, err
 	}
 	defer f.Close()
-	t, err := scanTable(f, kindOfColumns(label, iface))
+	t, err := scanTable(f, func(names []string) func(string) column { return kindOfColumns(names, label, iface) })
 	if err != nil {
 		return nil, nil, registry.Errorf(registry.CodeInvalid, "%s%w", file, err)
 	}
@@ -82,15 +82,15 @@ var errNoLines = registry.Errorf(registry.CodeInvalid, ": no cases: want a line 
 type column int
 
 const (
-	numeric column = iota
+	numeric column = iota // floats, of which an empty field is a missing one
+	whole                 // integers and labels: every field has a number
 	text
 	unused // of any content
 )
 
-// kindOfColumns says what the column of a name is, by what the model takes.
-func kindOfColumns(label string, iface validators.Interface) func(name string) column {
+// kindOfColumns says what the column of a name is, by what the model takes. names are those of all columns.
+func kindOfColumns(names []string, label string, iface validators.Interface) func(name string) column {
 	one := iface.Inputs[0]
-	_, byText := iface.TakesText()
 	return func(name string) column {
 		input, isInput := iface.Input(name)
 		switch {
@@ -98,13 +98,27 @@ func kindOfColumns(label string, iface validators.Interface) func(name string) c
 			return text
 		case isLabel(name, label) && !isInput && classesOf(iface) != nil:
 			return text
-		case isLabel(name, label) || isInput:
-			return numeric
-		case len(iface.Inputs) > 1, byText, one.Names != nil && !slices.Contains(one.Names, name):
+		case isInput:
+			return numbersFor(input)
+		case isLabel(name, label):
+			return whole
+		case len(iface.Inputs) > 1, one.Names != nil && !slices.Contains(one.Names, name):
 			return unused
+		case one.DType == validators.Text && slices.Contains(names, one.Name):
+			return unused
+		case one.DType == validators.Text:
+			return text
 		}
+		return numbersFor(one)
+	}
+}
+
+// numbersFor says which numbers an input takes.
+func numbersFor(input validators.TensorInfo) column {
+	if input.DType.Class() == tensor.ClassFloat {
 		return numeric
 	}
+	return whole
 }
 
 // isLabel reports whether a column has the labels.
@@ -128,12 +142,13 @@ type table struct {
 	kinds  []column
 	values []float64
 	texts  map[string][]string // by column
+	empty  map[string]int      // empty fields by column, which are NaN
 }
 
-func scanTable(r io.Reader, kind func(name string) column) (table, error) {
+func scanTable(r io.Reader, kinds func(names []string) func(name string) column) (table, error) {
 	reader := csv.NewReader(r)
 	reader.ReuseRecord = true
-	t := table{texts: make(map[string][]string)}
+	t := table{texts: make(map[string][]string), empty: make(map[string]int)}
 	for {
 		record, err := reader.Read()
 		switch {
@@ -147,6 +162,7 @@ func scanTable(r io.Reader, kind func(name string) column) (table, error) {
 			if t.names, err = columnNames(record); err != nil {
 				return t, err
 			}
+			kind := kinds(t.names)
 			for _, name := range t.names {
 				t.kinds = append(t.kinds, kind(name))
 			}
@@ -166,17 +182,30 @@ func (t *table) add(record []string, line int) error {
 		switch t.kinds[i] {
 		case text:
 			t.texts[t.names[i]] = append(t.texts[t.names[i]], strings.Clone(cell))
-		case numeric:
+		case numeric, whole:
+			number := strings.TrimSpace(cell)
+			if number == "" && t.kinds[i] == numeric {
+				t.empty[t.names[i]]++
+				number = "nan"
+			}
 			var err error
-			if value, err = strconv.ParseFloat(strings.TrimSpace(cell), 64); err != nil {
-				return registry.WithHint(registry.Errorf(registry.CodeInvalid,
-					":%d: column %q: %.40q is not a number", line, t.names[i], cell),
-					"text, dates and classes have to become the numbers that the model was trained on; a missing number is nan")
+			if value, err = strconv.ParseFloat(number, 64); err != nil {
+				return notNumber(line, t.names[i], cell)
 			}
 		}
 		t.values = append(t.values, value)
 	}
 	return nil
+}
+
+// notNumber is the error about a field that has to have a number.
+func notNumber(line int, name, cell string) error {
+	if strings.TrimSpace(cell) == "" {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, ":%d: column %q: the field is empty, and labels and whole numbers cannot be missing", line, name),
+			"leave out the rows without it, or fill it in as the model's training did")
+	}
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, ":%d: column %q: %.40q is not a number", line, name, cell),
+		"the model takes numbers here: write those that it was trained on for text, dates and classes, or leave the field empty for a missing one")
 }
 
 // columnNames reads the first line.
@@ -203,8 +232,8 @@ func columnNames(record []string) ([]string, error) {
 func (t table) tensors(label string, iface validators.Interface) (map[string]tensor.Tensor, []string, error) {
 	all := make(map[string]tensor.Tensor)
 	one := iface.Inputs[0]
-	if len(iface.Inputs) > 1 || one.DType == validators.Text {
-		var notes []string
+	notes := t.missing()
+	if len(iface.Inputs) > 1 || one.DType == validators.Text && slices.Contains(t.names, one.Name) {
 		for i, name := range t.names {
 			if t.kinds[i] == unused {
 				notes = append(notes, fmt.Sprintf("left out %q, which is not an input of the model", name))
@@ -226,11 +255,22 @@ func (t table) tensors(label string, iface validators.Interface) (map[string]ten
 		}
 		all[t.names[labels]] = made
 	}
-	columns, notes, err := features(t.names, labels, one)
+	columns, left, err := features(t.names, labels, one)
 	if err != nil {
 		return nil, nil, err
 	}
+	notes = append(notes, left...)
 	rows := len(t.values) / len(t.names)
+	if one.DType == validators.Text {
+		var texts []string
+		for row := range rows {
+			for _, i := range columns {
+				texts = append(texts, t.texts[t.names[i]][row])
+			}
+		}
+		all[one.Name], err = tensor.PackText(texts, int64(rows), int64(len(columns)))
+		return all, notes, err
+	}
 	values := make([]float64, 0, rows*len(columns))
 	for row := range rows {
 		for _, i := range columns {
@@ -239,6 +279,16 @@ func (t table) tensors(label string, iface validators.Interface) (map[string]ten
 	}
 	all[one.Name], err = tensor.New(values, int64(rows), int64(len(columns)))
 	return all, notes, err
+}
+
+// missing notes the fields that are empty.
+func (t table) missing() (notes []string) {
+	for _, name := range t.names {
+		if n := t.empty[name]; n > 0 {
+			notes = append(notes, fmt.Sprintf("column %q has %s: missing numbers, NaN", name, registry.Count(n, "empty field")))
+		}
+	}
+	return notes
 }
 
 // features are the columns of the only input: those of its features by their names, or all but the

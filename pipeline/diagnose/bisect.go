@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/tempdir"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // BisectOptions say what Bisect looks at.
@@ -57,6 +58,22 @@ type Bisection struct {
 	Layers      *LayerCosts `json:"layers,omitempty"`
 }
 
+// BeyondHalf lists the nodes of an fp16 engine that make infinity of numbers, or miss the limit where the reference has numbers that float16
+// does not hold. Each is there once, in the order of the graph.
+func (b Bisection) BeyondHalf() []string {
+	if numbers, _ := artifact.NumberFormat(b.Precision); numbers != validators.PrecisionFP16 {
+		return nil
+	}
+	var nodes []string
+	for _, t := range b.Tensors {
+		missed := t.Large && t.SNRdB < b.LimitDB
+		if (missed || math.IsInf(float64(t.MaxAbs), 1)) && t.Node != "" && !slices.Contains(nodes, t.Node) {
+			nodes = append(nodes, t.Node)
+		}
+	}
+	return nodes
+}
+
 // OutputDifference is an output of the engine beside the reference's, and beside it the same output of
 // the run with inner tensors as outputs.
 type OutputDifference struct {
@@ -81,6 +98,7 @@ type TensorDifference struct {
 	MaxAbs   evidence.Figure `json:"maxAbs"`
 	// Layout is true if the engine has the channels last, and the reference does not.
 	Layout bool `json:"channelsLast,omitempty"`
+	Large  bool `json:"-"` // the reference has a number there that float16 does not hold
 }
 
 // FirstDifference is the first tensor that parts ways.
@@ -106,6 +124,7 @@ type GraphNode struct {
 const (
 	bisectCases  = 8
 	withinMargin = 3 // dB
+	largestHalf  = 65504
 )
 
 // Bisect finds the first tensor in which an engine and the reference model part ways. It runs both on
@@ -197,6 +216,9 @@ func (b *bisector) conclude(found *Bisection) (between []string) {
 		result, turned := sum.result()
 		d := TensorDifference{Name: value.Name, Node: value.Node, Operator: value.Operator, SNRdB: evidence.Figure(result.SpreadSNR),
 			MaxAbs: evidence.Figure(result.MaxAbs), Layout: turned}
+		if result.Worst != nil {
+			d.Large = math.Abs(result.Worst.Reference) > largestHalf
+		}
 		snr[value.Name], byName[value.Name] = result.SpreadSNR, d
 		found.Tensors = append(found.Tensors, d)
 	}

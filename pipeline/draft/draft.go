@@ -35,11 +35,13 @@ type Model struct {
 	model *onnx.Model
 	// iface has the inputs, and of a model that was imported the outputs too: of an ONNX file a
 	// build may find shapes that the file does not say.
-	iface  validators.Interface
-	source spec.Source  // without its path
-	assets []string     // files in the folder of the model that every engine needs
-	notes  []string     // what a person should know of the model
-	gguf   *gguf.Header // nil for other formats
+	iface validators.Interface
+	// unnamed are the symbols of leading dimensions that iface has as one batch, since the graph does not name them.
+	unnamed []string
+	source  spec.Source  // without its path
+	assets  []string     // files in the folder of the model that every engine needs
+	notes   []string     // what a person should know of the model
+	gguf    *gguf.Header // nil for other formats
 }
 
 // TrustPickle is what a person trusts in place of types: the pickles of a file that init otherwise refuses.
@@ -177,7 +179,8 @@ func Open(file string) (Model, error) {
 	if err != nil {
 		return Model{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
 	}
-	return Model{file: file, model: model, iface: iface, source: spec.Source{Format: spec.FormatONNX}}, nil
+	iface, unnamed := run.WithBatch(model, iface)
+	return Model{file: file, model: model, iface: iface, unnamed: unnamed, source: spec.Source{Format: spec.FormatONNX}}, nil
 }
 
 // From returns the model with the place that it was fetched from; nil for none.
@@ -282,7 +285,7 @@ func (d Model) Draft(specFile, target string, imported *cases.Imported, casesFol
 	if d.gguf != nil {
 		options.Interface = ingest.WithinContext(options.Interface, *d.gguf)
 	}
-	outputs := draftedOutputs(d.model)
+	outputs := d.draftedOutputs()
 	options.Kinds = draftedKinds(d.iface.Inputs, outputs, d.model.Producers)
 	if imported != nil {
 		options.Interface, options.Labels = withSizesOf(options.Interface, imported.Interface), imported.Labels
@@ -316,7 +319,7 @@ func (d Model) Draft(specFile, target string, imported *cases.Imported, casesFol
 
 // Check refuses, before anything is installed that reads the model, what no draft can be made of: a model that no spec at specFile can
 // name, and a file of cases, if there is one, that cannot be imported whatever the model is. Errors: CodeInvalid; CodeUnsafe for pickles.
-func Check(specFile, model, casesFile, label, to string) error {
+func Check(specFile, model, casesFile, label string) error {
 	info, err := os.Stat(model)
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "model: %w", err)
@@ -326,7 +329,7 @@ func Check(specFile, model, casesFile, label, to string) error {
 	}
 	switch {
 	case casesFile != "":
-		return cases.Import{File: casesFile, Label: label, To: to}.Check()
+		return cases.Import{File: casesFile, Label: label}.Check()
 	case label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", label)
 	}
@@ -335,20 +338,51 @@ func Check(specFile, model, casesFile, label, to string) error {
 
 // ImportCases runs a [cases.Import] for the model, into a new folder.
 func (d Model) ImportCases(file, label, to string) (cases.Imported, error) {
-	return cases.Import{Inputs: d.iface, File: file, Label: label, To: to}.Run()
+	return cases.Import{Inputs: d.withClasses(), File: file, Label: label, To: to}.Run()
+}
+
+// withClasses is the interface with the outputs of a classifier in ONNX, so that labels can be names of its classes.
+func (d Model) withClasses() validators.Interface {
+	if len(d.iface.Outputs) > 0 || d.model == nil || d.model.Classes == nil {
+		return d.iface
+	}
+	iface := d.iface
+	iface.Outputs = d.draftedOutputs()
+	named, err := iface.WithKinds(kindsGuessed(iface, d.model))
+	if err != nil {
+		return d.iface
+	}
+	outputs := make(map[string][]string)
+	ingest.Model{Model: d.model}.AddNames(named, make(map[string][]string), outputs)
+	if named, err = named.WithNames(nil, outputs); err != nil || len(outputs) == 0 {
+		return d.iface
+	}
+	return named
 }
 
 // draftedOutputs are the outputs whose shapes a model says. The kinds of others are guessed when a build has found their
 // shapes.
-func draftedOutputs(model *onnx.Model) []validators.TensorInfo {
+func (d Model) draftedOutputs() []validators.TensorInfo {
 	var outputs []validators.TensorInfo
-	for _, output := range model.Outputs {
-		open := slices.ContainsFunc(output.Shape, func(d onnx.Dim) bool { return !d.Known && d.Param == "" })
-		if infos, err := run.TensorInfos("output", []onnx.Value{output}); err == nil && !open {
+	for _, output := range d.model.Outputs {
+		if infos, err := run.TensorInfos("output", []onnx.Value{output}); err == nil {
 			outputs = append(outputs, infos...)
 		}
 	}
-	return outputs
+	if d.unnamed != nil {
+		named, _ := run.WithBatch(d.model, validators.Interface{Outputs: outputs})
+		outputs = named.Outputs
+	}
+	isOpen := func(t validators.TensorInfo) bool {
+		at := slices.IndexFunc(d.model.Outputs, func(v onnx.Value) bool { return v.Name == t.Name })
+		for axis, dim := range d.model.Outputs[at].Shape {
+			if !dim.Known && dim.Param == "" && (axis > 0 || d.unnamed == nil) {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.DeleteFunc(outputs, isOpen)
 }
 
 // draftedKinds guesses the kinds of outputs.

@@ -66,6 +66,9 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 // metricFor returns the metric that fits outputs of these kinds and labels, and the key that names its output if it is not the first that
 // fits, as YAML.
 func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
+	if metric, output := rareMetric(kinds, outputs, labels); metric != "" {
+		return metric, output
+	}
 	values, classes := 0, 0 // outputs before that do not fit
 	for i, k := range kinds {
 		each, output := numbersOf(outputs[i]), outputs[i]
@@ -89,6 +92,33 @@ func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels
 			return accuracy.MAPE, outputIfNotFirst(k, values)
 		default:
 			return accuracy.RMSE, outputIfNotFirst(k, values)
+		}
+	}
+	return "", ""
+}
+
+// rareMetric returns the metric of labels of which one is rare, and the key of its output: auc of scores, else f1_binary of class 1. It is empty for
+// other labels, and if no output fits.
+func rareMetric(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
+	if !labels.Rare.Is() {
+		return "", ""
+	}
+	key := func(k spec.DraftedKind) string {
+		if len(kinds) == 1 {
+			return ""
+		}
+		return "output: " + spec.Quoted(k.Output) + ", "
+	}
+	for i, k := range kinds {
+		each := numbersOf(outputs[i])
+		scored := k.Kind == validators.KindScores || k.Kind == validators.KindProbability
+		if scored && (each == 1 || each == 2) && outputs[i].DType.Class() == tensor.ClassFloat {
+			return accuracy.AUC, key(k)
+		}
+	}
+	for _, k := range kinds {
+		if k.Kind == validators.KindClass && labels.Rare.Label == 1 {
+			return accuracy.F1Binary, key(k)
 		}
 	}
 	return "", ""

@@ -35,6 +35,14 @@ func TestMetricFor(t *testing.T) {
 		b, one := output("class", validators.KindScores, 3)
 		return []spec.DraftedKind{a, b}, []validators.TensorInfo{rows, one}
 	}
+	both := func() ([]spec.DraftedKind, []validators.TensorInfo) {
+		a, class := output("label", validators.KindClass)
+		b, scores := output("probabilities", validators.KindProbability, 2)
+		return []spec.DraftedKind{a, b}, []validators.TensorInfo{class, scores}
+	}
+	rare := func(label, count int) cases.LabelFacts {
+		return cases.LabelFacts{Each: 1, Largest: 1, Binary: true, Rare: cases.Rare{Label: label, Count: count, Cases: 1000}}
+	}
 	for name, c := range map[string]struct {
 		of             outputs
 		labels         cases.LabelFacts
@@ -47,6 +55,9 @@ func TestMetricFor(t *testing.T) {
 		"a label for each of open rows":  {of(validators.KindTokens, 0, 50), cases.LabelFacts{Each: 16, Largest: 9}, "top1", ""},
 		"boxes as labels of scores":      {of(validators.KindScores, 100, 3), cases.LabelFacts{Each: 20, Largest: 2}, "", ""},
 		"the second output":              {two, cases.LabelFacts{Each: 1, Largest: 2}, "top1", "output: class, "},
+		"a rare positive":                {both, rare(1, 30), "auc", "output: probabilities, "},
+		"a rare positive without scores": {of(validators.KindClass), rare(1, 30), "f1_binary", ""},
+		"a rare negative without scores": {of(validators.KindClass), rare(0, 30), "top1", ""},
 		"real numbers":                   {of(validators.KindScores, 10), cases.LabelFacts{Real: true, Each: 10}, "", ""},
 		"open classes":                   {of(validators.KindScores, 0), cases.LabelFacts{Each: 1, Largest: 9}, "top1", ""},
 	} {

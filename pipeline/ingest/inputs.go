@@ -36,10 +36,11 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	if in.Needs, err = m.Model.Runtime(); err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
-	bare, err := run.InterfaceOf(m.Model)
+	apart, err := run.InterfaceOf(m.Model)
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
+	bare, unnamed := withBatch(s, m.Model, apart)
 	if err := s.CheckInterface(bare); err != nil {
 		return Inputs{}, err
 	}
@@ -66,6 +67,9 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	if in.Interface, err = bare.WithDims(dims); err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
+	if unnamed != nil {
+		in.batch = &unnamedBatch{apart: apart, unnamed: unnamed}
+	}
 	if err := in.readStudents(s, bare); err != nil {
 		return Inputs{}, err
 	}
@@ -82,8 +86,11 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 		return Inputs{}, err
 	}
 	listed, err := requested(s, in.Students)
+	if err != nil {
+		return in, err
+	}
 	in.Engines = plan.InOrder(listed)
-	return in, err
+	return in, in.checkOperators(m.Model)
 }
 
 // checkSourceFor checks that the variants of the spec can be made of its source.

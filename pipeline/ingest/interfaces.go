@@ -35,6 +35,7 @@ func InputsOfSpec(ctx context.Context, env *run.Env, s *spec.Spec) (validators.I
 	if err != nil {
 		return validators.Interface{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
+	iface, _ = withBatch(s, m.Model, iface)
 	dims, err := m.Allowed().dims(s)
 	if err != nil {
 		return validators.Interface{}, err

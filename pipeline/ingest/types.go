@@ -5,6 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
@@ -19,6 +20,14 @@ type Inputs struct {
 	// measured; empty for none.
 	CalibrationLabels string
 	Accepted          string // why the spec accepts golden outputs that the evaluator does not confirm
+	// batch is set if leading dimensions without a name are taken for one batch, which a run of the model has to show.
+	batch *unnamedBatch
+}
+
+// unnamedBatch is a batch of an ONNX file that its graph does not name.
+type unnamedBatch struct {
+	apart   validators.Interface // as the graph has it
+	unnamed []string             // the symbols of leading dimensions there
 }
 
 // refuseCode refuses a file that runs code when it is loaded, or that hides what is in it.

@@ -7,6 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/toolchains"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -14,8 +15,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	t := tools[requested.Toolchain]
 	tool := t.Identity
 	if want := requested.ToolVersion; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
-		return Engine{}, registry.Errorf(registry.CodeInvalid,
-			"target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
+		return Engine{}, otherVersion(requested, tool)
 	}
 	e := Engine{
 		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
@@ -67,6 +67,18 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	e.planCompress(requested, tools)
 	e.Toolchain.Options, err = registry.CanonicalDigest(e.options())
 	return e, err
+}
+
+// otherVersion refuses a version of a toolchain that is not the one that would make the engine.
+func otherVersion(requested Requested, tool toolchain.Identity) error {
+	err := registry.Errorf(registry.CodeInvalid,
+		"target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, requested.ToolVersion, tool.Version)
+	if _, ours := toolchains.Find(tool.Name); !ours {
+		return registry.WithHint(err, "the manifest of %s finds %s: install the other version, or write version: %q (docs/how-to/upgrade.md)",
+			tool.Name, tool.Version, tool.Version)
+	}
+	return registry.WithHint(err, "to build with %[1]s %[2]s, name a Python that has it: --python %[1]s=PATH, or toolchain: {name: %[1]s, python: PATH}; "+
+		"else write version: %[3]q (docs/how-to/upgrade.md)", tool.Name, requested.ToolVersion, tool.Version)
 }
 
 // planForm tells the compiler which form to make, and sizes where it wants them.

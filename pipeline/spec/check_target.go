@@ -93,7 +93,7 @@ func (c checker) checkToolchain(i int, t Target) bool {
 	available, place := append(Toolchains(), c.others...), at("targets", i, "toolchain", "name")
 	ok := slices.Contains(available, t.Toolchain.Name)
 	if !ok {
-		c.problem(place, "unknown toolchain %q%s: want %s, or one with a manifest in the folder that --toolchains names",
+		c.problem(place, "unknown toolchain %q%s: want %s, or write a manifest for your own compiler and name its folder with --toolchains (docs/how-to/compilers.md)",
 			t.Toolchain.Name, registry.Suggest(t.Toolchain.Name, available), strings.Join(available, ", "))
 	}
 	for _, other := range c.Targets[:i] {

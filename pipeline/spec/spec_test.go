@@ -281,7 +281,7 @@ func TestLoadProblems(t *testing.T) {
 			`6:18 target x: accelerator has 0 devices of -1 MiB: want both at least 0`},
 		{target("{name: x, cpu: {arch: amd64}, accelerator: {product: NVIDIA-L4}}"), `6:54 target x: onnxruntime builds engines for CPUs: for an accelerator want toolchain iree or xla or torch-inductor or tensorrt-rtx`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"),
-			`6:52 unknown toolchain "tensorrt": want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web, tvm, xla, torch-inductor, llama-cpp, tensorrt-rtx, coreml, or one with a manifest in the folder that --toolchains names`},
+			`6:52 unknown toolchain "tensorrt": want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web, tvm, xla, torch-inductor, llama-cpp, tensorrt-rtx, coreml, or write a manifest for your own compiler and name its folder with --toolchains (docs/how-to/compilers.md)`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, driver: '>= 550'}}"),
 			`6:109 driver ">= 550": want the lowest version as numbers separated by dots, such as "550"`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, product: NVIDIA L4}}"),

@@ -47,3 +47,15 @@ func hintThreads(v Session, engines []VerifiedEngine, failures []error) {
 			c.Engine.Label(), profile.Name, option, profile.Name)
 	}
 }
+
+// hintHalf adds to the failures of fp16 engines, in their order, how to find what float16 does not hold.
+func hintHalf(v Session, failures []error) {
+	for i, c := range v.candidates {
+		numbers, _ := artifact.NumberFormat(c.Engine.Precision)
+		if numbers != validators.PrecisionFP16 || !registry.HasCode(failures[i], registry.CodeLimit) {
+			continue
+		}
+		failures[i] = registry.WithHint(failures[i], "variant %s: float16 ends at 65504, and has 11 bits: mlpromote bisect --engine %s names the nodes whose numbers it does not hold, "+
+			"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}", c.Engine.Variant, c.Engine.Label())
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
@@ -152,11 +153,15 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	if err := explain(ctx, v, result.Engines); err != nil {
 		return Result{}, err
 	}
-	if text := goldenset.ConversionText(*v.Golden.Set, v.Golden.Set.Kind); text != "" {
-		v.Env.Caution(text)
+	conversion := goldenset.ConversionText(*v.Golden.Set, v.Golden.Set.Kind)
+	for _, text := range []string{conversion, cases.RareText(*v.Cases.Set, v.Cases.Dir, v.Iface, v.Limits.Accuracy)} {
+		if text != "" {
+			v.Env.Caution(text)
+		}
 	}
 	hints(result.Engines, failures)
 	hintBF16(v, failures)
+	hintHalf(v, failures)
 	hintThreads(v, result.Engines, failures)
 	result.Slow = slow(v, result.Engines)
 	return result, errors.Join(failures...)

@@ -68,6 +68,7 @@ func All() []Toolchain {
 			Name:    "openvino",
 			Engines: true,
 			Triton:  true,
+			Lacks:   []string{"TreeEnsembleClassifier", "TreeEnsembleRegressor", "LinearClassifier", "Scaler", "ArrayFeatureExtractor", "Binarizer", "Imputer", "LabelEncoder", "LinearRegressor", "OneHotEncoder"},
 			Options: map[string]Setting{
 				"DYNAMIC_QUANTIZATION_GROUP_SIZE": {Min: 0, Max: 999999999, Text: "a number"},
 				"ENABLE_CPU_PINNING":              {Words: []string{"YES", "NO"}, Text: "YES or NO"},
@@ -86,6 +87,7 @@ func All() []Toolchain {
 			Name:         "iree",
 			Engines:      true,
 			Accelerators: true,
+			Lacks:        []string{"TreeEnsembleClassifier", "TreeEnsembleRegressor", "Scaler"},
 			Options: map[string]Setting{
 				"driver": {Words: []string{"local-sync", "local-task"}, Text: "local-sync (one thread) or local-task"},
 			},
@@ -93,6 +95,7 @@ func All() []Toolchain {
 		{
 			Name:    "litert",
 			Engines: true,
+			Lacks:   []string{"TreeEnsembleClassifier", "TreeEnsembleRegressor", "Scaler"},
 			Options: map[string]Setting{
 				"experimental_op_resolver_type": {Words: []string{"AUTO", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"}, Text: "AUTO, or BUILTIN_WITHOUT_DEFAULT_DELEGATES to run without XNNPACK"},
 				"num_threads":                   {Min: 1, Max: 9999, Text: "a number from 1 to 9999"},
@@ -109,6 +112,7 @@ func All() []Toolchain {
 		{
 			Name:    "tvm",
 			Engines: true,
+			Lacks:   []string{"LinearClassifier", "Scaler", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Normalizer"},
 			Options: map[string]Setting{
 				"num_threads": {Min: 1, Max: 9999, Text: "a number from 1 to 9999"},
 			},
@@ -117,6 +121,7 @@ func All() []Toolchain {
 			Name:         "xla",
 			Engines:      true,
 			Accelerators: true,
+			Lacks:        []string{"LinearClassifier", "Scaler", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Normalizer"},
 		},
 		{
 			Name:         "torch-inductor",
@@ -140,10 +145,12 @@ func All() []Toolchain {
 			Name:         "tensorrt-rtx",
 			Engines:      true,
 			Accelerators: true,
+			Lacks:        []string{"TreeEnsembleClassifier", "TreeEnsembleRegressor", "Scaler"},
 		},
 		{
 			Name:    "coreml",
 			Engines: true,
+			Lacks:   []string{"LinearClassifier", "Scaler", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "Normalizer"},
 		},
 		{
 			Name: "scikit-learn",

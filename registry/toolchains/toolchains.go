@@ -24,6 +24,8 @@ type Toolchain struct {
 	AsIs []string
 	// Triton is true if Triton has a backend of this name for its engines.
 	Triton bool
+	// Lacks are operators of ai.onnx.ml that its compiler or runtime does not have, without their domain.
+	Lacks []string
 	// Options are the load options of its runtime, by their own names. No option takes the path of a file.
 	Options map[string]Setting
 }

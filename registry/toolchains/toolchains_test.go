@@ -44,7 +44,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s: option %s: %+v has no text, or an empty range", row.Name, name, s)
 			}
 		}
-		if !row.Engines && (row.Accelerators || row.Triton || len(row.AsIs)+len(row.Options) > 0) {
+		if !row.Engines && (row.Accelerators || row.Triton || len(row.AsIs)+len(row.Lacks)+len(row.Options) > 0) {
 			t.Errorf("%s makes no engines, and the table has properties of some", row.Name)
 		}
 	}

@@ -42,6 +42,8 @@ const (
 	Exact = "exact"
 	AUC   = "auc"
 
+	// F1Binary is the F1 of class 1.
+	F1Binary = "f1_binary"
 	// AUCMacro is the mean AUC of several labels.
 	AUCMacro = "auc_macro"
 
@@ -82,7 +84,7 @@ var metrics = []Metric{
 	{Name: Exact, Needs: NeedsAnswers, Rate: true},
 	{Name: "prefix", Needs: NeedsSeveral, side: func(options) side { return &prefix{} }},
 	{Name: "f1_macro", Needs: NeedsAnswers, side: func(options) side { return &confusion{} }},
-	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
+	{Name: F1Binary, Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
 	{Name: MeanIoU, Needs: NeedsPlaces, side: func(options) side { return &overlap{} }},
 	{Name: AUC, Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
 	{Name: AUCMacro, Needs: NeedsMarks, side: func(options) side { return &rankings{} }},

@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 		}
 		runBlocks(t, program, "docs/tutorial.md", "", dir)
 	})
-	for _, page := range []string{"tune", "limits", "differences"} {
+	for _, page := range []string{"tune", "limits", "differences", "upgrade"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -11,7 +11,7 @@ func Facts() []toolchains.Toolchain {
 	for _, s := range known() {
 		all = append(all, toolchains.Toolchain{
 			Name: s.Name, Engines: s.Profile.Name != "", Accelerators: s.Accelerators, Shares: s.Shares,
-			AsIs: s.AsIs, Triton: s.Triton, Options: s.Options,
+			AsIs: s.AsIs, Triton: s.Triton, Lacks: s.Lacks, Options: s.Options,
 		})
 	}
 	return all

@@ -43,6 +43,7 @@ func runtimes() []Source {
 		},
 		{
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266, Routine: true,
+			Lacks:   slices.Concat(trees(), linear(), []string{"ArrayFeatureExtractor", "Binarizer", "Imputer", "LabelEncoder", "LinearRegressor", "OneHotEncoder"}),
 			Options: openvinoOptions(), Triton: true,
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: evidence.ReproducibleBytes, Cost: allCores(),
@@ -55,11 +56,17 @@ func runtimes() []Source {
 	}
 }
 
+// trees and linear are operators of ai.onnx.ml that few compilers have.
+func trees() []string { return []string{"TreeEnsembleClassifier", "TreeEnsembleRegressor"} }
+
+func linear() []string { return []string{"LinearClassifier", "Scaler"} }
+
 // unproven compile for devices on which no driver runs engines.
 func unproven() []Source {
 	return []Source{
 		{
 			Name: "tensorrt-rtx", Package: "tensorrt-rtx-cu13-libs", Language: Python, Oldest: "3.11", Installed: 351, Accelerators: true,
+			Lacks:   append(trees(), "Scaler"),
 			Example: artifact.Target{OS: "linux", CPU: artifact.TargetCPU{Arch: "amd64"}, Accelerator: &artifact.TargetAccelerator{Vendor: "nvidia", Arch: "sm_86"}},
 			Profile: toolchain.Profile{
 				Name: "tensorrt-rtx", Format: "tensorrt-rtx-engine", Entry: "model.engine", Reading: toolchain.Reading{Tie: tie.RTX}, NativeCode: true, ExactRuntime: true, CompileOnly: true, Sizes: true,
@@ -69,6 +76,7 @@ func unproven() []Source {
 		},
 		{
 			Name: "coreml", Package: "coremltools", Language: Python, Oldest: "3.11", Installed: 224,
+			Lacks:   append(linear(), append(trees(), "Normalizer")...),
 			Example: artifact.Target{OS: "darwin", CPU: artifact.TargetCPU{Arch: "arm64"}},
 			Profile: toolchain.Profile{
 				Name: "coreml", Format: "coreml-mlpackage", Entry: "model.mlpackage/Manifest.json", CompileOnly: true, Sizes: true,
@@ -83,6 +91,7 @@ func compilers() []Source {
 	return []Source{
 		{
 			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587, Routine: true, Accelerators: true,
+			Lacks:   append(trees(), "Scaler"),
 			Options: map[string]toolchains.Setting{"driver": words("local-sync (one thread) or local-task", "local-sync", "local-task")},
 			Needs:   []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
@@ -92,6 +101,7 @@ func compilers() []Source {
 		},
 		{
 			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12", Installed: 589,
+			Lacks: append(trees(), "Scaler"),
 			Needs: []Need{{Library: "libGL.so.1", Package: "libgl1"}}, // of OpenCV, which onnx2tf imports
 			Options: map[string]toolchains.Setting{ // arguments of tf.lite.Interpreter
 				"num_threads": positive(),
@@ -119,6 +129,7 @@ func compilers() []Source {
 		},
 		{
 			Name: "tvm", Package: "apache-tvm", Language: Python, Oldest: "3.11", Installed: 427,
+			Lacks:   append(linear(), append(trees(), "Normalizer")...),
 			Needs:   []Need{{Program: "cc", Package: "gcc libc6-dev"}},        // which links engines
 			Options: map[string]toolchains.Setting{"num_threads": positive()}, // runtime.config_threadpool
 			Profile: toolchain.Profile{
@@ -128,6 +139,7 @@ func compilers() []Source {
 		},
 		{
 			Name: "xla", Package: "jax", Language: Python, Oldest: "3.12", Installed: 599, Accelerators: true,
+			Lacks:   append(linear(), append(trees(), "Normalizer")...),
 			Imports: []string{"jax"},
 			Drives:  []Versions{{Package: "jax", Oldest: "0.11", Newest: "0.12"}, {Package: "onnx", Oldest: "1.23", Newest: "1.23"}, {Package: "numpy", Oldest: "2.4", Newest: "2.5"}},
 			Needs:   []Need{{GPUs: []string{"nvidia"}, For: "running engines for GPUs; it makes them without"}},

@@ -56,6 +56,8 @@ type Source struct {
 	AsIs []string
 	// Triton is true if Triton has a backend of the same name for its engines.
 	Triton bool
+	// Lacks are operators of ai.onnx.ml that its compiler or runtime was seen to lack, without their domain.
+	Lacks []string
 	// Options are the load options of its runtime, by their own names.
 	Options map[string]toolchains.Setting
 	// Example is a target that it compiles for; the zero Target is any processor with Linux.

@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/diagnose"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
@@ -95,7 +96,7 @@ func bisectText(b diagnose.Bisection, all bool) string {
 		text += fmt.Sprintf("the engine has joined the nodes of %s: read from the model that it was compiled of, compiled again\n",
 			ui.Plain(strings.Join(first(b.Refined, 8), ", ")))
 	}
-	text += firstText(b) + "\n" + outputsTable(b) + "\n" + tensorsTable(b, all)
+	text += firstText(b) + "\n" + outputsTable(b) + "\n" + tensorsTable(b, all) + halfText(b)
 	if len(b.Recovered) > 0 {
 		text += fmt.Sprintf("below the limit too, but their error reaches no output: %s\n", ui.Plain(strings.Join(first(b.Recovered, 8), ", ")))
 	}
@@ -158,6 +159,20 @@ func outputsTable(b diagnose.Bisection) string {
 		}
 	}
 	return ui.Table(rows) + "of these cases alone: the report of verify has the figures of all cases\n" + differ
+}
+
+// halfText says which nodes of an fp16 engine go beyond float16, and how they stay in float32. It is empty if there are none.
+func halfText(b diagnose.Bisection) string {
+	nodes := b.BeyondHalf()
+	if len(nodes) == 0 {
+		return ""
+	}
+	shown := make([]string, len(nodes))
+	for i, node := range nodes {
+		shown[i] = spec.Quoted(ui.Plain(node))
+	}
+	return fmt.Sprintf("float16 ends at 65504, and the model has larger numbers in these nodes, which can stay in float32: "+
+		"quantize: {method: fp16, exclude: [%s]}\n", strings.Join(shown, ", "))
 }
 
 // around is how many tensors are shown before and behind the first that parts ways.

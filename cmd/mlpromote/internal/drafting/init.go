@@ -3,7 +3,6 @@ package drafting
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/mlflow"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 func initCommand(a *program.App) *cobra.Command {
@@ -88,9 +88,6 @@ docs/reference/spec.md.`,
 	return c
 }
 
-// casesFolder is where imported cases go, beside the spec.
-const casesFolder = "cases"
-
 // draftFlags are the flags of init.
 type draftFlags struct {
 	file, cases, label string
@@ -103,8 +100,8 @@ type draftFlags struct {
 }
 
 // openDraft reads the model, and imports it if it is not ONNX. What is wrong beside the model is refused before that,
-// since a toolchain of gigabytes may have to be installed. to is the folder for cases.
-func openDraft(ctx context.Context, a *program.App, model, to string, o draftFlags) (draft.Model, error) {
+// since a toolchain of gigabytes may have to be installed.
+func openDraft(ctx context.Context, a *program.App, model string, o draftFlags) (draft.Model, error) {
 	trusted := o.trusted
 	format, err := draft.FormatOf(model)
 	pickle := slices.Equal(trusted, []string{draft.TrustPickle})
@@ -121,7 +118,7 @@ func openDraft(ctx context.Context, a *program.App, model, to string, o draftFla
 	if format == spec.FormatONNX {
 		return draft.Open(model)
 	}
-	if err := draft.Check(o.file, model, o.cases, o.label, to); err != nil {
+	if err := draft.Check(o.file, model, o.cases, o.label); err != nil {
 		return draft.Model{}, err
 	}
 	m, err := a.Toolchains().OpenLocal()
@@ -135,22 +132,30 @@ func openDraft(ctx context.Context, a *program.App, model, to string, o draftFla
 	return opened, err
 }
 
-// draftSpec writes the spec of a model, its schema, and cases that are imported.
+// draftSpec writes the spec of a model, its schema, and cases that are imported. The spec comes last, and what a failed run leaves does not
+// stop the next one.
 func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) error {
 	answer := initAnswer{Spec: o.file, Model: model}
-	folder := filepath.Join(filepath.Dir(o.file), casesFolder)
-	opened, err := openDraft(ctx, a, model, folder, o)
+	if o.label != "" && o.cases == "" {
+		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", o.label)
+	}
+	folder := newCases{beside: filepath.Dir(o.file)}
+	defer folder.discard()
+	opened, err := openDraft(ctx, a, model, o)
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.cases != "":
-		imported, err := opened.ImportCases(o.cases, o.label, folder)
+		imported, err := folder.fill(func(to string) (recording.Imported, error) { return opened.ImportCases(o.cases, o.label, to) })
 		if err != nil && o.example {
 			a.UI.Note("the input example that was logged does not fit, so cases are generated: %s", err)
 			break
 		}
 		if err != nil {
+			return err
+		}
+		if err := folder.place(); err != nil {
 			return err
 		}
 		if o.example {
@@ -161,18 +166,16 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 		if format, err := draft.FormatOf(model); err == nil && format == spec.FormatONNX && len(imported.Expected) == 0 {
 			a.UI.Note("the cases have no expected outputs, so nothing will show that the export computes what its framework computed: docs/how-to/cases.md#expected-outputs")
 		}
-	case o.label != "":
-		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", o.label)
 	}
-	drafted, err := writeDraft(opened.From(o.origin), o.file, answer.Cases, folder)
+	drafted, err := opened.From(o.origin).Draft(o.file, hostTarget(), answer.Cases, folder.path)
 	if err != nil {
-		if answer.Cases != nil { // there was nothing in it, and the next init refuses a folder that holds something
-			err = errors.Join(err, os.RemoveAll(folder))
-		}
+		return err
+	}
+	if err := writeSchema(filepath.Dir(o.file)); err != nil {
 		return err
 	}
 	if answer.Cases != nil {
-		a.UI.Note("wrote %s to %s", registry.Count(answer.Cases.Count, "case"), folder)
+		a.UI.Note("wrote %s to %s", registry.Count(answer.Cases.Count, "case"), folder.path)
 	}
 	for _, text := range drafted.Warnings {
 		a.UI.Warn(text)
@@ -184,20 +187,12 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 	if rules != "" {
 		a.UI.Note("wrote %s: the rules for promoting to prod; its comments show how to accept a looser limit", rules)
 	}
+	if err := atomicfile.Write(o.file, drafted.Text, 0o644); err != nil {
+		return err
+	}
+	folder.keep()
 	a.UI.Note("wrote %s; next: mlpromote build", o.file)
 	return a.UI.Result(o.file, answer)
-}
-
-// writeDraft writes the spec of a model and its schema.
-func writeDraft(model draft.Model, file string, imported *recording.Imported, folder string) (draft.Drafted, error) {
-	drafted, err := model.Draft(file, hostTarget(), imported, folder)
-	if err != nil {
-		return draft.Drafted{}, err
-	}
-	if err := writeSchema(filepath.Dir(file)); err != nil {
-		return draft.Drafted{}, err
-	}
-	return drafted, os.WriteFile(file, drafted.Text, 0o644)
 }
 
 // initAnswer is what init made.

@@ -4,9 +4,23 @@
 MOVES = ("Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze")
 
 
+def touching(tensors):
+    """The names of the nodes of prepared.onnx that take or make one of these tensors. Gives names to such nodes where they have none:
+    the quantizer takes them by name."""
+    import onnx
+
+    model = onnx.load("prepared.onnx")
+    found = [node for node in model.graph.node if tensors.intersection((*node.input, *node.output))]
+    for i, node in enumerate(found):
+        node.name = node.name or f"infinite_of_model_{i}"
+    if found:
+        onnx.save(model, "prepared.onnx")
+    return [node.name for node in found]
+
+
 def leave_infinite():
     """The tensors of prepared.onnx that are infinite constants, and the names of the nodes that take or make them, which are to
-    stay. Gives names to such nodes where they have none: the quantizer takes them by name."""
+    stay."""
     import onnx
 
     model = onnx.load("prepared.onnx")
@@ -14,12 +28,7 @@ def leave_infinite():
     for node in model.graph.node:  # in the order of their inputs
         if node.op_type in MOVES and node.input[0] in found:
             found.update(node.output)
-    touching = [node for node in model.graph.node if found.intersection((*node.input, *node.output))]
-    for i, node in enumerate(touching):
-        node.name = node.name or f"infinite_of_model_{i}"
-    if touching:
-        onnx.save(model, "prepared.onnx")
-    return found, [node.name for node in touching]
+    return found, touching(found)
 
 
 def constants(graph):

@@ -47,14 +47,76 @@ def listed(model):
 
 
 def types(model):
-    """Types by name; what inference cannot take, such as a runtime's own operators, is missing."""
+    """Types by name; what inference cannot take, such as a runtime's own operators, is missing. Inference knows no shapes behind operators of
+    ai.onnx.ml, and skl2onnx writes that all inner tensors are scalars: a runtime then makes room for one number. So these get their ranks here."""
+    import onnx
+
+    learned = [node for node in model.graph.node if node.domain == "ai.onnx.ml"]
+    if not learned:
+        return inferred(model)
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    del whole.graph.value_info[:]
+    whole.graph.value_info.extend(v for v in model.graph.value_info if v.type.tensor_type.shape.dim)
+    while True:  # an operator takes its rank from the one before it
+        found = inferred(whole)
+        later = []
+        for node in learned:
+            count = ranks(node, found)
+            if count is None:
+                later.append(node)
+                continue
+            for i, (name, rank) in enumerate(zip(node.output, count)):
+                value = found.get(name)
+                if value is None or not value.tensor_type.shape.dim:
+                    kind = value.tensor_type.elem_type if value is not None else 0
+                    whole.graph.value_info.append(onnx.helper.make_tensor_value_info(name, kind or element(node, i, found), [None] * rank))
+        if len(later) == len(learned):
+            return {name: value for name, value in found.items() if name not in {i.name for i in model.graph.input}}
+        learned = later
+
+
+# Ranks of the outputs of operators of ai.onnx.ml that do not follow from their inputs.
+RANKS = {
+    "TreeEnsembleClassifier": (1, 2), "LinearClassifier": (1, 2), "SVMClassifier": (1, 2),
+    "TreeEnsembleRegressor": (2,), "TreeEnsemble": (2,), "LinearRegressor": (2,), "SVMRegressor": (2,), "FeatureVectorizer": (2,),
+}
+
+
+def ranks(node, found):
+    """How many dimensions the outputs of an operator of ai.onnx.ml have; nothing while those of its input are not known."""
+    if node.op_type in RANKS:
+        return RANKS[node.op_type]
+    value = found.get(node.input[0]) if node.input else None
+    if value is None or not value.tensor_type.HasField("shape"):
+        return None
+    rank = len(value.tensor_type.shape.dim)
+    return (rank + 1,) if node.op_type == "OneHotEncoder" else (rank,)
+
+
+def element(node, output, found):
+    """The element type of an output of an operator of ai.onnx.ml."""
+    from onnx import TensorProto
+
+    words = {a.name for a in node.attribute}
+    if node.op_type.endswith("Classifier") and output == 0:
+        return TensorProto.STRING if "classlabels_strings" in words else TensorProto.INT64
+    for name, kind in (("values_strings", TensorProto.STRING), ("values_int64s", TensorProto.INT64)):
+        if node.op_type == "LabelEncoder" and name in words:
+            return kind
+    if node.op_type in ("Imputer", "Binarizer", "ArrayFeatureExtractor") and node.input[0] in found:
+        return found[node.input[0]].tensor_type.elem_type or TensorProto.FLOAT
+    return TensorProto.FLOAT
+
+
+def inferred(model):
     import onnx
 
     try:
         graph = onnx.shape_inference.infer_shapes(model).graph
     except onnx.shape_inference.InferenceError:
         graph = model.graph
-    return {v.name: v.type for v in (*graph.value_info, *graph.output)}
+    return {v.name: v.type for v in (*graph.input, *graph.value_info, *graph.output)}
 
 
 def eight_bits(graph):
@@ -79,6 +141,9 @@ def expose(model, names):
     made = {name for node in graph.node for name in node.output}
     known = types(model)
     stored = {whole: name for name, whole in eight_bits(graph).items()}
+    said = [v for v in graph.value_info if v.name not in names]
+    del graph.value_info[:]
+    graph.value_info.extend(said)
     for name in names:
         if name in have:
             continue

@@ -5,7 +5,7 @@ import math
 
 from gemms import split
 from graphs import graph_inputs, load, nodes_of
-from infinite import leave_infinite
+from infinite import leave_infinite, touching
 from prepared import prepare, quantized_model
 from protocol import Refused, inputs_of, model_of, write
 from sensitivity import costs, layers
@@ -43,10 +43,26 @@ def quantize_static(request, options):
             extra_options=extra, calibration_cache_path=CACHE,
         )
 
-    make("quantized.onnx", [], reader)
+    endless = given_infinite(request) if reader is None else set()
+    left += touching(endless)
+    try:
+        make("quantized.onnx", [], reader)
+    except ValueError as e:
+        if options["observer"] == "minmax" or "finite" not in str(e):
+            raise
+        raise Refused("bad_input", f"observer {options['observer']} makes histograms, which infinite numbers have no place in, and calibration has some: "
+                      "take observer minmax, which leaves the tensors with them in full precision, or give the mask of the model a large "
+                      "negative number in place of -inf, such as -10000") from None
     if reader is not None and reader.count == 0:
         raise Refused("bad_input", "the calibration has no cases")
-    ranges = table(CACHE, options["observer"], constant)
+    ranges = table(CACHE, options["observer"], {*constant, *endless})
+    if found := masked(ranges["tensors"]):  # as of attention that a mask closes with -inf
+        left += touching(found)
+        endless |= found
+        make("quantized.onnx", [])
+        ranges = table(CACHE, options["observer"], {*constant, *endless})
+    if endless:
+        ranges["infinite"] = sorted(endless)
     finite(ranges["tensors"])
     model, count = quantized_model({"QuantizeLinear"})
     write(request, "model.onnx", model)
@@ -150,12 +166,27 @@ def table(path, observer, constant):
     return {"observer": observer, "tensors": tensors}
 
 
+def masked(tensors):
+    """The tensors that reach down to -inf and no further up than a number, as a mask makes them."""
+    return {name for name, ends in tensors.items() if ends["lowest"] == -math.inf and math.isfinite(ends["highest"])}
+
+
 def finite(tensors):
     """Refuses ranges that no scale can span: all that is in them would become one number."""
     for name, ends in tensors.items():
         if not all(math.isfinite(end) for end in ends.values()):
             raise Refused("bad_input", f"calibration gives {name!r} the range from {ends['lowest']} to {ends['highest']}: "
-                          "look for infinite numbers in its inputs and in what the model makes of them")
+                          "look for infinite numbers in its inputs and in what the model makes of them, or leave the nodes that take it in full "
+                          "precision: quantize: {method: static, exclude: [NODE, ...]}")
+
+
+def given_infinite(request):
+    """The tensors that were infinite where the ranges that are given were found."""
+    with open(inputs_of(request, "ranges")[0]["path"], encoding="utf-8") as f:
+        names = json.load(f).get("infinite", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Refused("bad_input", "the table of ranges has no list of names as infinite")
+    return set(names)
 
 
 def number(value):

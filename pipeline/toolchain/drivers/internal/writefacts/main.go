@@ -44,6 +44,7 @@ func source(all []toolchains.Toolchain) ([]byte, error) {
 			{"Shares", t.Shares != "", fmt.Sprintf("%q", t.Shares)},
 			{"AsIs", len(t.AsIs) > 0, fmt.Sprintf("%#v", t.AsIs)},
 			{"Triton", t.Triton, "true"},
+			{"Lacks", len(t.Lacks) > 0, fmt.Sprintf("%#v", t.Lacks)},
 		} {
 			if field.set {
 				fmt.Fprintf(&b, "%s: %s,\n", field.name, field.text)
