@@ -136,7 +136,7 @@ type Accuracy struct {
 	Output     string    `yaml:"output" doc:"What is compared with the labels; the first output that fits the metric where nothing is said"`
 	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, or where less is better how much larger the engine's is, as a share of the reference's; by what the cases prove"`
 	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
-	Max        *float64  `yaml:"max" doc:"Of the engine at most, for mae, mape, rmse and perplexity, by what the cases prove"`
+	Max        *Fraction `yaml:"max" doc:"Of the engine at most, for mae, mape, rmse and perplexity, by what the cases prove; 8% of mape is 0.08"`
 	Relative   *AtLeast  `yaml:"relative" doc:"The engine's as a share of the reference's, or the reverse where less is better; by what the cases prove"`
 	Slices     *Slices   `yaml:"slices" doc:"Accuracy on parts of the cases, each by itself"`
 	Regression *AtMost   `yaml:"regression" doc:"As drop, from the engine now in the destination in place of the reference, on the same cases"`
@@ -175,7 +175,7 @@ type Detections struct {
 type Slices struct {
 	By   string    `yaml:"by,required" doc:"Tensor of the cases that has the number of a slice for each case; at most 64 slices"`
 	Min  *Fraction `yaml:"min" doc:"Of the engine at least, on each slice"`
-	Max  *float64  `yaml:"max" doc:"Of the engine at most, on each slice, for mae, mape, rmse and perplexity"`
+	Max  *Fraction `yaml:"max" doc:"Of the engine at most, on each slice, for mae, mape, rmse and perplexity"`
 	Drop *AtMost   `yaml:"drop" doc:"As drop of accuracy, on each slice"`
 }
 
@@ -254,11 +254,11 @@ func atLeast(v *Fraction) *validators.AtLeast {
 	return &validators.AtLeast{Min: float64(*v)}
 }
 
-func atMost(v *float64) *validators.AtMost {
+func atMost(v *Fraction) *validators.AtMost {
 	if v == nil {
 		return nil
 	}
-	return &validators.AtMost{Max: *v}
+	return &validators.AtMost{Max: float64(*v)}
 }
 
 // check checks what is said of an output. per_channel is enough: the limits are the preset's then.

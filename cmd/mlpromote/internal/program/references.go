@@ -82,7 +82,7 @@ func named(args []string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(connect.DefaultData, lastBuildFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "no ref given, and nothing was built in this folder yet"),
+			registry.Errorf(registry.CodeInvalid, "no ref given, and no build succeeded in this folder yet"),
 			"name one, for example staging/vision/digits:1.0.0, or mlpromote build")
 	}
 	return strings.TrimSpace(string(data)), err
