@@ -1,0 +1,133 @@
+package ui
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Width is how many columns a table or a paragraph takes. It is the same on every terminal and in every log, so that a page of
+// the documentation shows what a reader gets.
+const Width = 80
+
+// between is the space between two columns.
+const between = 2
+
+// further begins the further lines of a first cell.
+const further = "  "
+
+// Table lines up rows of cells, each of which becomes plain. Where the rows are wider than [Width], cells go on below by words.
+func Table(rows [][]string) string { return TableIn(Width, rows) }
+
+// TableIn is Table with another width, for tables that are indented.
+func TableIn(width int, rows [][]string) string {
+	cells := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			cells[i] = append(cells[i], tableCell(cell))
+		}
+	}
+	columns := columnWidths(width, cells)
+	var b strings.Builder
+	for _, row := range cells {
+		writeRow(&b, columns, row)
+	}
+	return b.String()
+}
+
+// tableCell makes a cell plain. A verdict of ours keeps its mark.
+func tableCell(cell string) string {
+	if isMarked(cell) {
+		return cell
+	}
+	return Plain(cell)
+}
+
+// columnWidths returns the widths of columns: as wide as their cells are, or where this is too wide for all, the widest narrower, but
+// none narrower than its longest word.
+func columnWidths(width int, rows [][]string) []int {
+	var widths, least []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths, least = append(widths, 0), append(least, 0)
+			}
+			widths[i] = max(widths[i], cellWidth(cell))
+			for n, line := range wrap(cell, 1, 1) { // a word in each
+				if n > 0 && i == 0 {
+					line = further + line
+				}
+				least[i] = max(least[i], cellWidth(line))
+			}
+		}
+	}
+	total := between * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least[i] && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 { // words that are longer stay whole: people copy them
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// writeRow writes a row, whose cells go on in further lines where they are wider than their column.
+func writeRow(b *strings.Builder, widths []int, row []string) {
+	wrapped, height := make([][]string, len(row)), 1
+	for i, cell := range row {
+		wrapped[i] = []string{cell}
+		if cellWidth(cell) > widths[i] {
+			wrapped[i] = wrap(cell, widths[i], widths[i])
+			if i == 0 { // so that no line of a row looks like a row
+				wrapped[i] = wrap(cell, widths[i], widths[i]-len(further))
+				for n := range wrapped[i][1:] {
+					wrapped[i][n+1] = further + wrapped[i][n+1]
+				}
+			}
+		}
+		height = max(height, len(wrapped[i]))
+	}
+	for n := range height {
+		line, at := "", 0
+		for i, cell := range wrapped {
+			if n < len(cell) && cell[n] != "" {
+				line += strings.Repeat(" ", at-cellWidth(line)) + cell[n]
+			}
+			at += widths[i] + between
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// cellWidth is how many columns a text takes.
+func cellWidth(text string) int { return utf8.RuneCountInString(bare(text)) }
+
+// Paragraph is a text of ours in lines of at most [Width], of which those after the first are indented. It becomes plain.
+func Paragraph(text, indent string) string {
+	return strings.Join(wrap(Plain(text), Width, Width-len(indent)), "\n"+indent)
+}
+
+// wrap splits a text into lines by words: the first of at most first columns, the others of at most others. A longer word is a line.
+func wrap(text string, first, others int) (lines []string) {
+	begin := len(text) - len(strings.TrimLeft(text, " ")) // what a line begins with stays
+	line, width := text[:begin], first
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+		case cellWidth(line)+1+cellWidth(word) <= width:
+			line += " " + word
+		default:
+			lines, line, width = append(lines, line), word, others
+		}
+	}
+	return append(lines, line)
+}
