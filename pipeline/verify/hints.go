@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -24,10 +25,10 @@ func hintBF16(v Session, failures []error) {
 		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
 			continue
 		}
-		failures[i] = registry.WithHint(failures[i],
-			"%s: by itself, %s computes fp32 in bf16 on this processor: "+
-				"write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains/%s.md)",
-			c.Engine.Label(), c.Tool.Profile.Name, option, value, c.Tool.Profile.Name)
+		failures[i] = WithRemedy(failures[i], c.Engine.Label(),
+			fmt.Sprintf("by itself, %s computes fp32 in bf16 on this processor", c.Tool.Profile.Name),
+			fmt.Sprintf("write load: {options: {%s: %s}, required: true} in the target %s to keep fp32 (docs/toolchains/%s.md)",
+				option, value, c.Engine.Target.Name, c.Tool.Profile.Name))
 	}
 }
 
@@ -42,9 +43,9 @@ func hintThreads(v Session, engines []VerifiedEngine, failures []error) {
 		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
 			continue
 		}
-		failures[i] = registry.WithHint(failures[i],
-			"%s: %s takes many times as long on a machine that does other work: write load: {options: {%s: 1}} in its target (docs/toolchains/%s.md)",
-			c.Engine.Label(), profile.Name, option, profile.Name)
+		failures[i] = WithRemedy(failures[i], c.Engine.Label(),
+			fmt.Sprintf("%s takes many times as long on a machine that does other work", profile.Name),
+			fmt.Sprintf("write load: {options: {%s: 1}} in the target %s (docs/toolchains/%s.md)", option, c.Engine.Target.Name, profile.Name))
 	}
 }
 

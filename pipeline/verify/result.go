@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"slices"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Sensitivity is what int8 costs an engine that does not keep its limits, and what to do
@@ -86,6 +89,20 @@ func (s SkippedEngine) String() string {
 		text += " (" + s.Reason + ")"
 	}
 	return text
+}
+
+// NodeGets returns the engine that a node like this machine gets of the release: the first in its order that fits, and that passed here.
+func (r Result) NodeGets() policy.Choice {
+	return policy.Choose(r.Node, r.Release.Ranked(), func(e artifact.Engine) []policy.Requirement {
+		at := slices.IndexFunc(r.Engines, func(v VerifiedEngine) bool { return v.Digest == e.Digest })
+		switch {
+		case at < 0:
+			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it was not verified here"}}
+		case !r.Engines[at].passes():
+			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it has not passed"}}
+		}
+		return nil
+	})
 }
 
 // passes reports whether an engine computes what the reference computes, and is as fast as its limits

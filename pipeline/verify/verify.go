@@ -163,6 +163,7 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	hintBF16(v, failures)
 	hintHalf(v, failures)
 	hintThreads(v, result.Engines, failures)
+	remedies(v, result.Engines, failures)
 	result.Slow = slow(v, result.Engines)
 	return result, errors.Join(failures...)
 }

@@ -53,7 +53,7 @@ func (t Tone) Mark(word string) string {
 }
 
 // marks are the texts that can be painted.
-var marks = []string{"✓", "✗", "?", "pass", "fail", "undecided", "met", "UNMET", "REFUSED"}
+var marks = []string{"✓", "✗", "?", "pass", "fail", "undecided", "met", "skipped", "UNMET", "REFUSED"}
 
 // The bytes around a marked text: the first has the tone. A terminal never gets them.
 const (

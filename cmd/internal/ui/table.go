@@ -26,10 +26,15 @@ func TableIn(width int, rows [][]string) string {
 			cells[i] = append(cells[i], tableCell(cell))
 		}
 	}
-	columns := columnWidths(width, cells)
+	split := words
+	columns, fits := columnWidths(width, cells, split)
+	if !fits {
+		split = labelParts
+		columns, _ = columnWidths(width, cells, split)
+	}
 	var b strings.Builder
 	for _, row := range cells {
-		writeRow(&b, columns, row)
+		writeRow(&b, columns, row, split)
 	}
 	return b.String()
 }
@@ -43,16 +48,16 @@ func tableCell(cell string) string {
 }
 
 // columnWidths returns the widths of columns: as wide as their cells are, or where this is too wide for all, the widest narrower, but
-// none narrower than its longest word.
-func columnWidths(width int, rows [][]string) []int {
-	var widths, least []int
+// none narrower than its longest piece, as split returns them.
+func columnWidths(width int, rows [][]string, split func(string) []piece) (widths []int, fits bool) {
+	var least []int
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(widths) {
 				widths, least = append(widths, 0), append(least, 0)
 			}
 			widths[i] = max(widths[i], cellWidth(cell))
-			for n, line := range wrap(cell, 1, 1) { // a word in each
+			for n, line := range wrapPieces(cell, split(cell), 1, 1) { // a piece in each
 				if n > 0 && i == 0 {
 					line = further + line
 				}
@@ -76,22 +81,23 @@ func columnWidths(width int, rows [][]string) []int {
 		}
 		widths[widest]--
 	}
-	return widths
+	return widths, total <= width
 }
 
 // writeRow writes a row, whose cells go on in further lines where they are wider than their column.
-func writeRow(b *strings.Builder, widths []int, row []string) {
+func writeRow(b *strings.Builder, widths []int, row []string, split func(string) []piece) {
 	wrapped, height := make([][]string, len(row)), 1
 	for i, cell := range row {
 		wrapped[i] = []string{cell}
-		if cellWidth(cell) > widths[i] {
-			wrapped[i] = wrap(cell, widths[i], widths[i])
-			if i == 0 { // so that no line of a row looks like a row
-				wrapped[i] = wrap(cell, widths[i], widths[i]-len(further))
-				for n := range wrapped[i][1:] {
-					wrapped[i][n+1] = further + wrapped[i][n+1]
-				}
+		switch {
+		case cellWidth(cell) <= widths[i]:
+		case i == 0: // so that no line of a row looks like a row
+			wrapped[i] = wrapPieces(cell, split(cell), widths[i], widths[i]-len(further))
+			for n := range wrapped[i][1:] {
+				wrapped[i][n+1] = further + wrapped[i][n+1]
 			}
+		default:
+			wrapped[i] = wrapPieces(cell, split(cell), widths[i], widths[i])
 		}
 		height = max(height, len(wrapped[i]))
 	}
@@ -115,19 +121,58 @@ func Paragraph(text, indent string) string {
 	return strings.Join(wrap(Plain(text), Width, Width-len(indent)), "\n"+indent)
 }
 
+// Hanging is a head and a text behind it, whose further lines begin below the text. The text becomes plain.
+func Hanging(head, text string) string {
+	width := Width - cellWidth(head)
+	return head + strings.Join(wrap(Plain(text), width, width), "\n"+strings.Repeat(" ", cellWidth(head)))
+}
+
 // wrap splits a text into lines by words: the first of at most first columns, the others of at most others. A longer word is a line.
-func wrap(text string, first, others int) (lines []string) {
+func wrap(text string, first, others int) []string {
+	return wrapPieces(text, words(text), first, others)
+}
+
+// piece is a part of a text that stays whole.
+type piece struct {
+	text  string
+	glued bool // no space is before it
+}
+
+// wrapPieces is wrap for given pieces of the text.
+func wrapPieces(text string, pieces []piece, first, others int) (lines []string) {
 	begin := len(text) - len(strings.TrimLeft(text, " ")) // what a line begins with stays
 	line, width := text[:begin], first
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-			line += word
-		case cellWidth(line)+1+cellWidth(word) <= width:
-			line += " " + word
-		default:
-			lines, line, width = append(lines, line), word, others
+	for i, p := range pieces {
+		space := " "
+		if p.glued || i == 0 {
+			space = ""
 		}
+		if i == 0 || cellWidth(line)+len(space)+cellWidth(p.text) <= width {
+			line += space + p.text
+			continue
+		}
+		lines, line, width = append(lines, line), p.text, others
 	}
 	return append(lines, line)
+}
+
+// words splits a text at spaces.
+func words(text string) (all []piece) {
+	for word := range strings.FieldsSeq(text) {
+		all = append(all, piece{text: word})
+	}
+	return all
+}
+
+// labelParts is words, but splits labels of engines into two. Paths and addresses stay whole: people copy them.
+func labelParts(text string) (all []piece) {
+	for _, word := range words(text) {
+		target, variant, label := strings.Cut(word.text, "/")
+		if label && target != "" && variant != "" && !strings.Contains(variant, "/") {
+			all = append(all, piece{text: target + "/"}, piece{variant, true})
+			continue
+		}
+		all = append(all, word)
+	}
+	return all
 }

@@ -1,7 +1,6 @@
 package proving
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -11,7 +10,6 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
-	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
@@ -228,39 +226,4 @@ func fitnessText(f *evidence.Fitness) string {
 		return ""
 	}
 	return "  machine: " + strings.Join(said, "; ") + "\n"
-}
-
-// briefs is a line for each engine: what failed first, or the limit with the smallest margin.
-func briefs(engines []verify.VerifiedEngine) string {
-	text := ""
-	for _, e := range engines {
-		if said := brief(e.Parity); said != "" {
-			text += ui.Plain(fmt.Sprintf("%s: %s: %s", e.Label, e.Parity.Verdict, said)) + "\n"
-		}
-		if slow := latencyVerdict(&e.Performance); slow != "" {
-			text += ui.Plain(e.Label+strings.TrimPrefix(slow, ";")+": "+whyNot(e.Performance.ReportHead)) + "\n"
-		}
-	}
-	return text
-}
-
-func brief(p evidence.ParityReport) string {
-	if p.Verdict != evidence.VerdictPass {
-		return whyNot(p.ReportHead)
-	}
-	checks := p.Checks.OfCases()
-	if len(checks) == 0 {
-		return ""
-	}
-	tightest := slices.MinFunc(checks, func(a, b evidence.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
-	value := validators.ValueText(tightest, float64(tightest.Value))
-	if tightest.Low != nil {
-		value += " (" + validators.BoundsText(tightest) + ")"
-	}
-	subject := ""
-	if tightest.Output != "" {
-		subject = "output " + tightest.Output + ", "
-	}
-	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", validators.MarginText(tightest),
-		subject, validators.FigureWord(tightest, metricOf(&p)), value, validators.LimitText(tightest))
 }

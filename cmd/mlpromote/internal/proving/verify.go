@@ -70,7 +70,11 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				}
 				env := a.Pipeline(i, nil, own)
 				env.Destination, env.Targets, env.Sensitivity, env.LatencyTime = to, targets, sensitivity, latency
-				return verifyRelease(c.Context(), a, i, ref, env)
+				named := "" // by the commands that come next, too
+				if len(args) > 0 {
+					named = ref.String() + " "
+				}
+				return verifyRelease(c.Context(), a, i, ref, env, named)
 			})
 		},
 	}
@@ -96,7 +100,7 @@ func checkTimes(sensitivity, latency time.Duration) error {
 	return nil
 }
 
-func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, env *run.Env) error {
+func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, env *run.Env, named string) error {
 	root, err := a.Toolchains().Root()
 	if err != nil {
 		return err
@@ -126,11 +130,14 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
-	if out := a.UI.Result(verifyText(result), verifiedRelease{result.Ref.String(), result}); out != nil {
+	if out := a.UI.Result(verifyText(result, len(env.Targets) == 0), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	explain(a, result)
-	return err
+	if a.UI.JSON { // the document has the failure of each engine with its hints
+		return err
+	}
+	return readable(err, result, named)
 }
 
 // slowText points an engine out that is far slower than fp32 here.
@@ -184,15 +191,16 @@ func sensitivityText(s verify.Sensitivity) string {
 	return strings.TrimRight(ui.Table(rows), "\n")
 }
 
-func verifyText(r verify.Result) string {
-	rows := [][]string{engineHeader()}
-	for n, e := range r.Engines {
-		if n == 0 {
-			rows = append(rows, append([]string{"reference", "-"}, ownFigures(&e.Parity, &e.Performance)...))
-		}
-		rows = append(rows, append([]string{e.Label, string(e.Parity.Verdict)}, figures(&e.Parity, &e.Performance)...))
+func verifyText(r verify.Result, whole bool) string {
+	var engines []judged
+	for _, e := range r.Engines {
+		engines = append(engines, judged{e.Label, &e.Parity, &e.Performance})
 	}
-	return ui.Table(rows) + briefs(r.Engines)
+	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n"
+	if whole {
+		text += ui.Paragraph("a node like this one gets "+r.NodeGets().String(), "  ") + "\n"
+	}
+	return text + columnsPage
 }
 
 // sharesText says who ran an engine that several execution providers ran.
