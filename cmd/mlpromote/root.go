@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/completing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 )
@@ -31,7 +32,6 @@ identical bytes from staging to prod.
   mlpromote build               make the engines, put them into staging
   mlpromote verify              prove them on this machine
   mlpromote promote             move the proven release to prod
-  mlpromote resolve MODEL --env prod
   mlpromote pull MODEL --env prod -o DIR`,
 		Version:           a.Version,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.Configure(c) },
@@ -41,5 +41,7 @@ identical bytes from staging to prod.
 		root.AddCommand(g.commands(a)...)
 	}
 	root.AddCommand(command.Version(a.UI, a.Version), referenceCommand(a.Version, func(name string) string { return a.Getenv(name) }))
+	addHelp(root)
+	completing.Add(root, a)
 	return root
 }

@@ -5,6 +5,7 @@ package approver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -54,11 +55,25 @@ type Attached struct {
 }
 
 // Set puts the subject of places into quarantine: one signed statement, attached in each. The
-// places are of one subject and model, as [Quarantiner.Find] gives them. What was attached
+// places are of one subject and model, as [Quarantiner.Find] gives them. Where a quarantine of the subject for
+// the same reason stands, nothing is attached; the result is empty if that is everywhere. What was attached
 // before an error is returned with it; the same call again does the rest. Errors: CodeInvalid
 // without a place or a reason; CodeUnavailable without an approver's key; those of Attach.
 func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]Attached, error) {
-	return q.attach(ctx, places, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
+	var without []Place
+	for _, p := range places {
+		standing, err := q.standing(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(standing, func(c evidence.Claim) bool { return c.Reason() == reason }) {
+			without = append(without, p)
+		}
+	}
+	if len(without) == 0 && len(places) > 0 {
+		return nil, nil
+	}
+	return q.attach(ctx, without, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
 		return evidence.NewQuarantine(about, reason, now)
 	})
 }
@@ -73,8 +88,11 @@ func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([
 		if err != nil {
 			return nil, err
 		}
+		for _, c := range found {
+			lifts = append(lifts, c.Bundle)
+		}
 		if len(found) > 0 {
-			lifts, there = append(lifts, found...), append(there, p)
+			there = append(there, p)
 		}
 	}
 	if len(there) == 0 {
@@ -85,8 +103,8 @@ func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([
 	})
 }
 
-// standing lists the bundles of quarantines at a place that are not lifted.
-func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, error) {
+// standing lists the quarantines at a place that are not lifted.
+func (q Quarantiner) standing(ctx context.Context, p Place) ([]evidence.Claim, error) {
 	r, err := q.Registry.Release(ctx, p.Environment, p.Model, string(p.Release))
 	if err != nil {
 		return nil, err
@@ -95,11 +113,7 @@ func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, 
 	if err != nil {
 		return nil, err
 	}
-	var bundles []registry.Digest
-	for _, c := range evidence.Quarantines(r, claims, p.Subject.Digest) {
-		bundles = append(bundles, c.Bundle)
-	}
-	return bundles, nil
+	return evidence.Quarantines(r, claims, p.Subject.Digest), nil
 }
 
 // attach signs the result of statement, once, and attaches it at every place.

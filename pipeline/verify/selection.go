@@ -73,7 +73,7 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 	var labels []string
 	for _, e := range r.Engines {
 		labels = append(labels, e.Label())
-		if name == "" || slices.Contains([]string{e.Label(), e.Target.Name, e.Variant, e.Digest.String()}, name) {
+		if name == "" || isNamed(e, name) {
 			found = append(found, e)
 		}
 	}
@@ -91,8 +91,7 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 			registry.Count(len(r.Engines), "engine")),
 			"add --engine with one of %s", strings.Join(labels, ", "))
 	case len(found) == 0:
-		return artifact.Engine{}, registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name,
-			strings.Join(labels, ", "))
+		return artifact.Engine{}, noEngine(r, name)
 	}
 	var digests []string
 	for _, e := range found {
@@ -100,6 +99,20 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 	}
 	return artifact.Engine{}, registry.Errorf(registry.CodeInvalid, "%s of %s %s means %s: name one by its label or digest: %s",
 		name, r.Model, r.Tag(), registry.Count(len(found), "engine"), strings.Join(digests, ", "))
+}
+
+// isNamed reports whether a name means the engine.
+func isNamed(e artifact.Engine, name string) bool {
+	return slices.Contains([]string{e.Label(), e.Target.Name, e.Variant, e.Digest.String()}, name)
+}
+
+// noEngine is the error about a name that no engine of a release has.
+func noEngine(r artifact.Release, name string) error {
+	var labels []string
+	for _, e := range r.Engines {
+		labels = append(labels, e.Label())
+	}
+	return registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name, strings.Join(labels, ", "))
 }
 
 // NewestParity reads the newest parity report of a trusted verifier about an engine.

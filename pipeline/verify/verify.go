@@ -73,22 +73,28 @@ func newSession(ctx context.Context, env *run.Env, ref registry.Ref, scratch str
 		Subject: Subject{Began: began, Environment: ref.Environment, Release: release, Claims: claims}}, err
 }
 
-// targeted is the release with the engines of the targets that are to be verified. Errors: CodeInvalid for a target that
-// it does not have.
+// targeted is the release with the engines that are to be verified. Errors: CodeInvalid for a target that it does not have, CodeNotFound
+// for an engine.
 func targeted(env *run.Env, r artifact.Release) (artifact.Release, error) {
-	if len(env.Targets) == 0 {
-		return r, nil
-	}
 	var names []string
 	var kept []artifact.Engine
 	for _, e := range r.Engines {
 		names = append(names, e.Target.Name)
-		if slices.Contains(env.Targets, e.Target.Name) {
+		ofTarget := len(env.Targets) == 0 || slices.Contains(env.Targets, e.Target.Name)
+		if ofTarget && (len(env.Engines) == 0 || slices.ContainsFunc(env.Engines, func(name string) bool { return isNamed(e, name) })) {
 			kept = append(kept, e)
 		}
 	}
-	r.Engines = kept
-	return r, run.CheckTargets(env.Targets, slices.Compact(names))
+	for _, name := range env.Engines {
+		if !slices.ContainsFunc(r.Engines, func(e artifact.Engine) bool { return isNamed(e, name) }) {
+			return r, noEngine(r, name)
+		}
+	}
+	err := run.CheckTargets(env.Targets, slices.Compact(names))
+	if r.Engines = kept; err == nil && len(kept) == 0 && len(names) > 0 {
+		err = registry.Errorf(registry.CodeInvalid, "no engine of the targets %s is %s", strings.Join(env.Targets, ", "), strings.Join(env.Engines, ", "))
+	}
+	return r, err
 }
 
 // checkSignatures wants a trusted builder behind everything that will run here. It returns what

@@ -12,6 +12,9 @@ const Width = 80
 // between is the space between two columns.
 const between = 2
 
+// narrowColumn is the width of a column that gets narrower only if the others cannot: it fits a time.
+const narrowColumn = 20
+
 // further begins the further lines of a first cell.
 const further = "  "
 
@@ -69,17 +72,19 @@ func columnWidths(width int, rows [][]string, split func(string) []piece) (width
 	for _, w := range widths {
 		total += w
 	}
-	for ; total > width; total-- {
-		widest := -1
-		for i, w := range widths {
-			if w > least[i] && (widest < 0 || w > widths[widest]) {
-				widest = i
+	for _, narrow := range []int{narrowColumn, 0} {
+		for ; total > width; total-- {
+			widest := -1
+			for i, w := range widths {
+				if w > max(least[i], narrow) && (widest < 0 || w > widths[widest]) {
+					widest = i
+				}
 			}
+			if widest < 0 { // words that are longer stay whole: people copy them
+				break
+			}
+			widths[widest]--
 		}
-		if widest < 0 { // words that are longer stay whole: people copy them
-			break
-		}
-		widths[widest]--
 	}
 	return widths, total <= width
 }

@@ -26,7 +26,7 @@ import (
 func inspectCommand(a *program.App) *cobra.Command {
 	var environment string
 	c := &cobra.Command{
-		Use:   "inspect [REF | MODEL --env ENV]",
+		Use:   "inspect [REF | MODEL [--env ENV]]",
 		Short: "Show a release, its engines and the evidence for them",
 		Long: `Shows the content of a release, the results of its engines in their newest reports, which
 quarantines stand, and who approved it. REF defaults to the last build here.`,
@@ -35,7 +35,7 @@ quarantines stand, and who approved it. REF defaults to the last build here.`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "inspect", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "inspect", environment, args)
 				if err != nil {
 					return err
 				}

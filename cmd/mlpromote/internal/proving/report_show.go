@@ -20,7 +20,7 @@ import (
 func reportShowCommand(a *program.App) *cobra.Command {
 	var environment, engine string
 	c := &cobra.Command{
-		Use:   "show [REF | MODEL --env ENV]",
+		Use:   "show [REF | MODEL [--env ENV]]",
 		Short: "Show the proofs of a release's engines on one page",
 		Long: `Shows the newest reports of trusted verifiers about every engine: each limit with the measured
 value, the bounds that the cases prove, and the margin, which is the unused part of the limit. Then the conclusion for other inputs, the errors of the cases by size, the worst element, checks beyond the cases, and latency compared with the reference
@@ -30,7 +30,7 @@ model and of the engine that the next environment had. REF defaults to the last 
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "report show", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "report show", environment, args)
 				if err != nil {
 					return err
 				}

@@ -27,14 +27,14 @@ func verifyCommand(a *program.App) *cobra.Command {
 	var own toolchains.Replacements
 	var sensitivity, latency time.Duration
 	var environment, to string
-	var targets []string
+	var targets, engines []string
 	c := &cobra.Command{
-		Use:   "verify [REF|MODEL --env ENV]",
+		Use:   "verify [REF | MODEL [--env ENV]]",
 		Short: "Verify on this machine that engines compute the same as the reference model",
 		Long: `Runs every engine that fits this machine on all cases of the release,
 compares with the reference model's outputs under the limits of the release, measures
 latency, and attaches signed reports, passing or failing. REF defaults to the last build here;
-MODEL --env ENV is the head of that environment, MODEL:VERSION another release there.
+MODEL is the head of the only environment that has it, or of --env; MODEL:VERSION is another release there.
 
 The cases of a large model that have run are kept in the cache folder until the reports are
 attached. If verify is interrupted, the next run on the same kind of machine continues there.
@@ -54,14 +54,15 @@ accuracy, and for those that must stay in full precision. --sensitivity limits t
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Example: `  mlpromote verify staging/vision/digits:1.0.0
-  mlpromote verify vision/digits --env prod`,
+  mlpromote verify vision/digits --env prod
+  mlpromote verify --engine int8`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(checkTimes(sensitivity, latency), own.Check()); err != nil {
 				return err
 			}
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "verify", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "verify", environment, args)
 				if err != nil {
 					return err
 				}
@@ -69,7 +70,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 					a.UI.Note("verifying the last build here, %s", ref)
 				}
 				env := a.Pipeline(i, nil, own)
-				env.Destination, env.Targets, env.Sensitivity, env.LatencyTime = to, targets, sensitivity, latency
+				env.Destination, env.Targets, env.Engines, env.Sensitivity, env.LatencyTime = to, targets, engines, sensitivity, latency
 				named := "" // by the commands that come next, too
 				if len(args) > 0 {
 					named = ref.String() + " "
@@ -84,6 +85,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	c.Flags().StringVar(&to, "to", "",
 		"environment to compare with for limits on a regression; default: the first that takes releases from the environment of REF")
 	c.Flags().StringSliceVar(&targets, "target", nil, "verify the engines of this target alone; may be repeated")
+	c.Flags().StringSliceVar(&engines, "engine", nil, "verify this engine alone, by its label, target, variant or digest; may be repeated")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute,
 		"how long to look, for each int8 variant that fails, for the graph nodes that fail by quantization; 0: not at all")
 	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: as the limits need")
@@ -130,7 +132,7 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
-	if out := a.UI.Result(verifyText(result, len(env.Targets) == 0), verifiedRelease{result.Ref.String(), result}); out != nil {
+	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	explain(a, result)
