@@ -1,13 +1,40 @@
 package ui
 
 import (
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
-// Width is how many columns a table or a paragraph takes. It is the same on every terminal and in every log, so that a page of
-// the documentation shows what a reader gets.
+// Width is how many columns tables and paragraphs take, unless the terminal or COLUMNS has another number.
 const Width = 80
+
+// columns is that number. [New] sets it, once in a process, because tables are made where no UI is.
+var columns atomic.Int64
+
+// width returns how many columns tables and paragraphs take.
+func width() int {
+	if n := int(columns.Load()); n > 0 {
+		return n
+	}
+	return Width
+}
+
+// fewestColumns is the smallest number that is followed: below it, words have no room.
+const fewestColumns = 40
+
+// columnsOf returns the number of columns that a user asks for, or else a terminal has; 0 for none.
+func columnsOf(getenv func(string) string, terminal int) int {
+	asked, err := strconv.Atoi(getenv("COLUMNS"))
+	if err != nil {
+		asked = terminal
+	}
+	if asked < fewestColumns {
+		return 0
+	}
+	return asked
+}
 
 // between is the space between two columns.
 const between = 2
@@ -18,11 +45,16 @@ const narrowColumn = 20
 // further begins the further lines of a first cell.
 const further = "  "
 
-// Table lines up rows of cells, each of which becomes plain. Where the rows are wider than [Width], cells go on below by words.
-func Table(rows [][]string) string { return TableIn(Width, rows) }
+// Table lines up rows of cells, each of which becomes plain. Where the rows are too wide, cells go on below by words.
+func Table(rows [][]string) string { return tableIn(width(), rows) }
 
-// TableIn is Table with another width, for tables that are indented.
-func TableIn(width int, rows [][]string) string {
+// TableBehind is Table with room for an indent before each line.
+func TableBehind(indent string, rows [][]string) string {
+	text := strings.TrimRight(tableIn(width()-len(indent), rows), "\n")
+	return indent + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n"
+}
+
+func tableIn(width int, rows [][]string) string {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
 		for _, cell := range row {
@@ -121,15 +153,15 @@ func writeRow(b *strings.Builder, widths []int, row []string, split func(string)
 // cellWidth is how many columns a text takes.
 func cellWidth(text string) int { return utf8.RuneCountInString(bare(text)) }
 
-// Paragraph is a text of ours in lines of at most [Width], of which those after the first are indented. It becomes plain.
+// Paragraph is a text of ours in lines of that width, of which those after the first are indented. It becomes plain.
 func Paragraph(text, indent string) string {
-	return strings.Join(wrap(Plain(text), Width, Width-len(indent)), "\n"+indent)
+	return strings.Join(wrap(Plain(text), width(), width()-len(indent)), "\n"+indent)
 }
 
 // Hanging is a head and a text behind it, whose further lines begin below the text. The text becomes plain.
 func Hanging(head, text string) string {
-	width := Width - cellWidth(head)
-	return head + strings.Join(wrap(Plain(text), width, width), "\n"+strings.Repeat(" ", cellWidth(head)))
+	left := width() - cellWidth(head)
+	return head + strings.Join(wrap(Plain(text), left, left), "\n"+strings.Repeat(" ", cellWidth(head)))
 }
 
 // wrap splits a text into lines by words: the first of at most first columns, the others of at most others. A longer word is a line.

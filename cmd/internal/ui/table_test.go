@@ -47,6 +47,19 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		asked    string
+		terminal int
+		want     int
+	}{{"", 0, 0}, {"", 120, 120}, {"100", 120, 100}, {"100", 0, 100}, {"wide", 120, 120}, {"10", 120, 0}, {"", 12, 0}, {"-5", 90, 0}} {
+		if got := columnsOf(func(string) string { return c.asked }, c.terminal); got != c.want {
+			t.Errorf("COLUMNS=%s in a terminal of %d: %d, want %d", c.asked, c.terminal, got, c.want)
+		}
+	}
+}
+
 func TestParagraph(t *testing.T) {
 	t.Parallel()
 	text := Paragraph(strings.Repeat("0123456 ", 12)+"end", "  ")

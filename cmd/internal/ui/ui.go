@@ -52,6 +52,11 @@ func New(program string, stdout, stderr *os.File, getenv func(string) string) *U
 	u.Terminal = term.IsTerminal(int(stderr.Fd()))
 	u.colors = wantsColors(u.Terminal, getenv)
 	u.paintsResults = wantsColors(term.IsTerminal(int(stdout.Fd())), getenv)
+	wide, _, err := term.GetSize(int(stdout.Fd()))
+	if err != nil { // no terminal
+		wide = 0
+	}
+	columns.Store(int64(columnsOf(getenv, wide)))
 	return u
 }
 

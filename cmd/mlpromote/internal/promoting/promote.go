@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,8 +98,9 @@ func promote(ctx context.Context, a *program.App, i *wiring.Instance, req api.Pr
 		tellHead(a, promotion)
 		tellLost(ctx, a, i, promotion)
 		tellLeftOut(ctx, a, i, promotion)
+		tellOrder(ctx, a, i, promotion)
 	}
-	tellNodes(ctx, a, i, promotion)
+	tellNodes(a, promotion)
 	for _, w := range promotion.Decision.Withheld {
 		a.UI.Note("warning: %s", w)
 	}
@@ -127,7 +129,8 @@ func shown(a *program.App, p api.Promotion, refused error) error {
 	if a.UI.JSON || unmet == 0 || !registry.HasCode(refused, registry.CodePolicy) {
 		return refused
 	}
-	short := registry.Errorf(registry.CodePolicy, "%s does not take this release: %s not met", p.Environment, registry.Count(unmet, "requirement"))
+	first, _, _ := strings.Cut(refused.Error(), "\n")
+	short := registry.Errorf(registry.CodePolicy, "%s: %s not met", strings.TrimSuffix(first, ":"), registry.Count(unmet, "requirement"))
 	for _, hint := range registry.Hints(refused) {
 		short = registry.WithHint(short, "%s", hint)
 	}
@@ -211,14 +214,18 @@ func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p api.
 // maxNodes is how many node types a promotion names on a terminal.
 const maxNodes = 20
 
-// tellNodes says which engine each node type gets of the release, and without node types in which order nodes get engines. Without the
-// release it says nothing of them.
-func tellNodes(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
-	if len(p.NodesGet) == 0 && p.Release != "" {
-		if release, err := i.Release(ctx, p.From, p.Model, string(p.Release)); err == nil {
-			a.UI.Note("%s", ui.Layout(printing.NodesGet(release, nil)))
-		}
+// tellOrder says in which order nodes get the engines of the release, if there are no node types. Without the release it says nothing.
+func tellOrder(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
+	if len(p.NodesGet) > 0 {
+		return
 	}
+	if release, err := i.Release(ctx, p.From, p.Model, string(p.Release)); err == nil {
+		a.UI.Note("%s", ui.Layout(printing.NodesGet(release, nil)))
+	}
+}
+
+// tellNodes says which engine each node type gets of the release.
+func tellNodes(a *program.App, p api.Promotion) {
 	for _, warning := range p.Warnings {
 		a.UI.Note("warning: %s", warning)
 	}

@@ -115,14 +115,14 @@ func engineReport(e inspection.Engine) string {
 	if p == nil {
 		return ui.Plain(e.Label) + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target\n"
 	}
-	text := fmt.Sprintf("%s: %s%s\n", ui.Plain(e.Label), p.Verdict, latencyVerdict(e.Performance)) + indent(linesTable(*p))
+	text := fmt.Sprintf("%s: %s%s\n", ui.Plain(e.Label), p.Verdict, latencyVerdict(e.Performance)) + linesTable(*p)
 	for _, reason := range p.Reasons {
 		text += "  " + ui.Plain(reason.Message) + "\n"
 	}
 	text += "\n"
 	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
 		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
-	text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
+	text += "  " + confidenceText(*p) + "\n\n" + checksTable(p) + provesText(p)
 	if a := p.Accuracy; a != nil && a.Program != "" {
 		text += fmt.Sprintf("  %s is the mean of the scores that a program of the release gave to %s: %s\n",
 			ui.Plain(a.Metric), registry.Count(a.Cases, "case"), ui.Plain(string(a.Program)))

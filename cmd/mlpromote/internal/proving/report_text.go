@@ -15,10 +15,6 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-func indent(table string) string {
-	return "  " + strings.ReplaceAll(strings.TrimRight(table, "\n"), "\n", "\n  ") + "\n"
-}
-
 // ofCases is how many of the cases ran.
 func ofCases(c evidence.CasesRun) string {
 	if c.Ran == c.Count {
@@ -47,7 +43,7 @@ func linesTable(p evidence.ParityReport) string {
 		}
 		rows = append(rows, []string{string(line.Name), verdict, ui.Dash(line.Worst), ui.Plain(line.Basis)})
 	}
-	return ui.Table(rows)
+	return ui.TableBehind("  ", rows)
 }
 
 // checksTable has a row for each limit.
@@ -62,7 +58,7 @@ func checksTable(p *evidence.ParityReport) string {
 			validators.FigureWord(c, metricOf(p)), validators.ValueText(c, float64(c.Value)),
 			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
 	}
-	return ui.Table(rows)
+	return ui.TableBehind("  ", rows)
 }
 
 // metricOf is the metric of the accuracy in a report; empty if there is none.
@@ -84,7 +80,7 @@ func slicesText(p *evidence.ParityReport) string {
 			validators.AccuracyText(s.Accuracy, s.Low) + " to " + validators.AccuracyText(s.Accuracy, s.High),
 			validators.AccuracyText(s.Accuracy, s.Accuracy.Reference)})
 	}
-	return "\n" + indent(ui.Table(rows)) + "\n"
+	return "\n" + ui.TableBehind("  ", rows) + "\n"
 }
 
 // provesText is what limits that held on every case say of other inputs.
@@ -185,7 +181,7 @@ func latencyText(l *evidence.PerformanceReport) string {
 		}
 		rows = append(rows, []string{of.name, printing.Duration(of.P50Ns), printing.Duration(of.P99Ns), fmt.Sprintf("%.0f", of.PerSecond), ratio})
 	}
-	text := "\n" + indent(ui.Table(rows))
+	text := "\n" + ui.TableBehind("  ", rows)
 	if r := l.Ratio; r != nil {
 		text += fmt.Sprintf("  p50 is %.3g times the p50 of the engine that %s had, between %.3g and %.3g; "+
 			"beside itself, between %.3g and %.3g (release %s)\n",
