@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,7 @@ identical bytes from staging to prod.
 	}
 	root.AddCommand(command.Version(a.UI, a.Version), referenceCommand(a.Version, func(name string) string { return a.Getenv(name) }))
 	addHelp(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	completing.Add(root, a)
 	return root
 }

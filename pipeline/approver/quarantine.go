@@ -62,11 +62,11 @@ type Attached struct {
 func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]Attached, error) {
 	var without []Place
 	for _, p := range places {
-		standing, err := q.standing(ctx, p)
+		given, err := q.given(ctx, p, reason)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(standing, func(c evidence.Claim) bool { return c.Reason() == reason }) {
+		if !given {
 			without = append(without, p)
 		}
 	}
@@ -76,6 +76,21 @@ func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]
 	return q.attach(ctx, without, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
 		return evidence.NewQuarantine(about, reason, now)
 	})
+}
+
+// given reports whether a quarantine for a reason stands at a place and was attached there: it counts elsewhere, too, but it is not
+// among the evidence of a copy from there.
+func (q Quarantiner) given(ctx context.Context, p Place, reason string) (bool, error) {
+	standing, err := q.standing(ctx, p)
+	if err != nil || len(standing) == 0 {
+		return false, err
+	}
+	events, err := q.Registry.History(ctx, history.HistoryQuery{
+		Environment: p.Environment, Model: p.Model, Kind: history.EventAttach, Subject: p.Subject.Digest,
+	})
+	return slices.ContainsFunc(events, func(e history.Event) bool {
+		return slices.ContainsFunc(standing, func(c evidence.Claim) bool { return c.Reason() == reason && slices.Contains(e.Evidence, c.Bundle) })
+	}), err
 }
 
 // Lift lifts every quarantine of the subject at places that is not lifted yet. Errors: those of

@@ -65,8 +65,6 @@ func reader(ctx context.Context, environment, model string) (storage.Principal, 
 		return storage.Principal{}, err
 	case environment != "" && model != "":
 		return p, Allow(ctx, storage.PermissionRead, environment, model)
-	case environment != "" && !p.MayIn(storage.PermissionRead, environment): // an empty list would look like an empty environment
-		return storage.Principal{}, denied(p, storage.PermissionRead, environment, "")
 	case !p.MayAnywhere(storage.PermissionRead):
 		return storage.Principal{}, registry.Errorf(registry.CodeForbidden, "%s may not read: no grant allows it", p.Name)
 	}

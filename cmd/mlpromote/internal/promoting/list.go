@@ -31,6 +31,9 @@ func listCommand(a *program.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if len(heads) == 0 && i.Local == nil {
+					a.UI.Note("no heads: the service has none, or this token may read none of them")
+				}
 				if err := i.Agreed(c.Context()); err != nil { // what is listed is so all the same
 					a.UI.Note("warning: %v", err)
 				}

@@ -41,8 +41,8 @@ stderr names the engine that each registered node type gets of the release.
 A version that is older than the one in the destination is refused: mlpromote rollback goes back, and --downgrade
 promotes an older version that is meant.
 
-stdout: the ref in the destination; with --dry-run the requirements, which --output markdown writes for a comment, with
-the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
+stdout: the ref in the destination; with --dry-run the requirements that are not met, and the number of those that are. -v lists
+these, too; --output markdown writes all for a comment, with the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
 		Example: "  mlpromote promote --dry-run\n  mlpromote promote --dry-run --output markdown >decision.md\n  mlpromote promote --wait 30m\n" +
 			"  mlpromote promote --reason 'reads blurred digits'",
 		Args:        command.AtMost("REF"),

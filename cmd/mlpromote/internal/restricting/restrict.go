@@ -157,8 +157,7 @@ func restrictionList(a *program.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				unread := make(map[approver.Unread]bool)
-				standing, err := quarantiner(a, i, unread).Standing(c.Context(), environment)
+				standing, err := quarantiner(a, i, make(map[approver.Unread]bool)).Standing(c.Context(), environment)
 				if err != nil {
 					return err
 				}
@@ -167,7 +166,7 @@ func restrictionList(a *program.App) *cobra.Command {
 					of := slices.DeleteFunc(slices.Clone(standing), func(q approver.Quarantined) bool { return q.Environment != r.Environment })
 					lists = append(lists, listed{r, of})
 				}
-				return errors.Join(a.UI.Result(restrictedText(all)+quarantinesText(standing), lists), unreadQuarantines(len(unread)))
+				return a.UI.Result(restrictedText(all)+quarantinesText(standing), lists)
 			})
 		},
 	}
@@ -195,15 +194,6 @@ func quarantinesText(all []approver.Quarantined) string {
 		rows = append(rows, []string{fmt.Sprintf("%s/%s:%s", q.Environment, q.Model, q.Version), q.Label, since, q.Reason})
 	}
 	return "\n\n" + ui.Table(rows)
-}
-
-// unreadQuarantines says that the list may lack quarantines.
-func unreadQuarantines(unread int) error {
-	if unread == 0 {
-		return nil
-	}
-	return registry.WithHint(registry.Errorf(registry.CodeTrust, "%s could not be read: quarantines may be missing in the list", registry.Count(unread, "release")),
-		"mlpromote scrub lists the damage")
 }
 
 func restrictionExport(a *program.App) *cobra.Command {
