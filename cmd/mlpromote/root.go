@@ -25,9 +25,9 @@ func root(a *program.App) *cobra.Command {
 	root := command.Root(&cobra.Command{
 		Use:   "mlpromote",
 		Short: "Build, verify, sign and promote machine-learning engines",
-		Long: `mlpromote builds each engine of a model once, proves that it computes what the
-reference computes, signs what was built and what was proven, and promotes the
-identical bytes from staging to prod.
+		Long: `mlpromote builds each engine of a model once, proves that it computes the same as
+the model, signs engines and proofs, and promotes the identical bytes from staging
+to prod.
 
   mlpromote init model.onnx     write mlpromote.yaml
   mlpromote build               make the engines, put them into staging
