@@ -147,14 +147,19 @@ func WithRemedy(failure error, label, likely, next string) error {
 	return &Remedy{label, likely, next, registry.WithHint(failure, "%s: %s", likely, next)}
 }
 
-// remedies adds the usual cause to the failures of engines that have no better one.
-func remedies(v Session, engines []VerifiedEngine, failures []error) {
+// remedies adds the usual cause to the failures of engines that have no better one. converted reports whether the reference model itself
+// computes something else for inputs as the engines take them.
+func remedies(v Session, engines []VerifiedEngine, failures []error, converted bool) {
 	for i, e := range engines {
 		reasons := slices.Concat(e.Parity.Reasons, e.Performance.Reasons)
 		if failures[i] == nil || len(reasons) == 0 || len(Remedies(failures[i])) > 0 {
 			continue
 		}
 		likely, next := causeOf(reasons[0], v.candidates[i].Engine.Precision)
+		if converted && slices.Contains(beyondLimits, reasons[0].Code) {
+			likely, next = "the engine takes the inputs with fewer digits than the cases have, as the warning describes",
+				"train the model on inputs of that type, or allow the difference in limits, "+nextBuild
+		}
 		failures[i] = &Remedy{e.Label, likely, next, failures[i]}
 	}
 }

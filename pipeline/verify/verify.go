@@ -169,7 +169,7 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	hintBF16(v, failures)
 	hintHalf(v, failures)
 	hintThreads(v, result.Engines, failures)
-	remedies(v, result.Engines, failures)
+	remedies(v, result.Engines, failures, conversion != "")
 	result.Slow = slow(v, result.Engines)
 	return result, errors.Join(failures...)
 }
