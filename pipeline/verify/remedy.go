@@ -142,6 +142,23 @@ func causeOf(r evidence.Reason, precision string) (likely, next string) {
 	return "not known", nextShow
 }
 
+// Leading returns the reason that people see first of an engine that is no pass, and the number of all reasons: the one about labels,
+// which are the task of the model, or else the first.
+func (e VerifiedEngine) Leading() (leading evidence.Reason, count int) {
+	for _, head := range []evidence.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
+		if head.Verdict == evidence.VerdictPass || head.Verdict == evidence.VerdictRecorded {
+			continue
+		}
+		for _, r := range head.Reasons {
+			if count == 0 || validators.LineOf(r) == figure.Labels && validators.LineOf(leading) != figure.Labels {
+				leading = r
+			}
+			count++
+		}
+	}
+	return leading, count
+}
+
 // WithRemedy adds a cause and what to do to the failure of an engine, and to its hints.
 func WithRemedy(failure error, label, likely, next string) error {
 	return &Remedy{label, likely, next, registry.WithHint(failure, "%s: %s", likely, next)}
@@ -151,12 +168,12 @@ func WithRemedy(failure error, label, likely, next string) error {
 // computes something else for inputs as the engines take them.
 func remedies(v Session, engines []VerifiedEngine, failures []error, converted bool) {
 	for i, e := range engines {
-		reasons := slices.Concat(e.Parity.Reasons, e.Performance.Reasons)
-		if failures[i] == nil || len(reasons) == 0 || len(Remedies(failures[i])) > 0 {
+		reason, count := e.Leading()
+		if failures[i] == nil || count == 0 || len(Remedies(failures[i])) > 0 {
 			continue
 		}
-		likely, next := causeOf(reasons[0], v.candidates[i].Engine.Precision)
-		if converted && slices.Contains(beyondLimits, reasons[0].Code) {
+		likely, next := causeOf(reason, v.candidates[i].Engine.Precision)
+		if converted && slices.Contains(beyondLimits, reason.Code) {
 			likely, next = "the engine takes the inputs with fewer digits than the cases have, as the warning describes",
 				"train the model on inputs of that type, or allow the difference in limits, "+nextBuild
 		}

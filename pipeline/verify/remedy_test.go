@@ -73,6 +73,7 @@ func TestRemedies(t *testing.T) {
 			var v Session
 			v.candidates = []run.Candidate{{Engine: artifact.Engine{Precision: c.precision}}}
 			e := VerifiedEngine{Label: "a"}
+			e.Parity.Verdict = evidence.VerdictFail
 			e.Parity.Reasons = []evidence.Reason{{Code: validators.ReasonLimit, Output: "y", Figure: c.figure}}
 			failures := []error{c.failure}
 			remedies(v, []VerifiedEngine{e}, failures, c.converted)
@@ -86,5 +87,21 @@ func TestRemedies(t *testing.T) {
 				t.Errorf("remedies %+v of %v, want one with %q", all, failures[0], c.want)
 			}
 		})
+	}
+}
+
+// A reason about labels goes before others, and reports that pass have none.
+func TestLeading(t *testing.T) {
+	t.Parallel()
+	var e VerifiedEngine
+	e.Parity.Verdict, e.Performance.Verdict = evidence.VerdictFail, evidence.VerdictFail
+	noise, labels := evidence.Reason{Code: validators.ReasonLimit, Output: "y", Figure: "snrDb"}, evidence.Reason{Code: validators.ReasonAccuracy, Figure: "drop"}
+	e.Parity.Reasons, e.Performance.Reasons = []evidence.Reason{noise, labels}, []evidence.Reason{{Code: validators.ReasonLatency}}
+	if got, count := e.Leading(); got.Code != labels.Code || count != 3 {
+		t.Errorf("the leading reason is %+v of %d", got, count)
+	}
+	e.Parity.Verdict = evidence.VerdictPass
+	if got, count := e.Leading(); got.Code != validators.ReasonLatency || count != 1 {
+		t.Errorf("of latency it is %+v of %d", got, count)
 	}
 }

@@ -115,19 +115,14 @@ func (s shared) figures() (lines []string) {
 	return lines
 }
 
-// firstReason is the first reason of an engine, and the number of others.
+// firstReason is the leading reason of an engine, and the number of others.
 func firstReason(e verify.VerifiedEngine) string {
-	var reasons []evidence.Reason
-	for _, head := range []evidence.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
-		if head.Verdict != evidence.VerdictPass && head.Verdict != evidence.VerdictRecorded {
-			reasons = append(reasons, head.Reasons...)
-		}
-	}
-	if len(reasons) == 0 {
+	reason, count := e.Leading()
+	if count == 0 {
 		return "its reports name no reason"
 	}
-	text := registry.PlainText(reasons[0].Message)
-	if more := len(reasons) - 1; more > 0 {
+	text := registry.PlainText(reason.Message)
+	if more := count - 1; more > 0 {
 		text += "; mlpromote report show has " + registry.Count(more, "more reason")
 	}
 	return text
