@@ -37,11 +37,11 @@ func confidenceText(p evidence.ParityReport) string {
 func linesTable(p evidence.ParityReport) string {
 	rows := [][]string{{"LINE", "VERDICT", "WORST", "JUDGED ON"}}
 	for _, line := range validators.Lines(p) {
-		verdict := string(line.Verdict)
-		if line.Verdict == evidence.VerdictRecorded {
-			verdict = "-"
+		verdict := line.Verdict
+		if verdict == evidence.VerdictRecorded {
+			verdict = ""
 		}
-		rows = append(rows, []string{string(line.Name), verdict, ui.Dash(line.Worst), ui.Plain(line.Basis)})
+		rows = append(rows, []string{string(line.Name), printing.Verdict(verdict), ui.Dash(line.Worst), ui.Plain(line.Basis)})
 	}
 	return ui.TableBehind("  ", rows)
 }
@@ -56,7 +56,7 @@ func checksTable(p *evidence.ParityReport) string {
 		}
 		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind),
 			validators.FigureWord(c, metricOf(p)), validators.ValueText(c, float64(c.Value)),
-			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
+			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, printing.Verdict(c.Verdict)})
 	}
 	return ui.TableBehind("  ", rows)
 }
