@@ -82,7 +82,7 @@ func TestReadable(t *testing.T) {
 		failures = append(failures, verify.WithRemedy(registry.Errorf(registry.CodeLimit, "%s fails", e.label), e.label, e.cause, "mlpromote bisect "+verify.RefMark+verify.EngineMark))
 	}
 	failures = append(failures, registry.Errorf(registry.CodeUnavailable, "v1/fp32 could not be verified"))
-	got := readable(errors.Join(failures...), r, "prod/m:1 ")
+	got := readable(errors.Join(errors.Join(failures...), nil), r, "prod/m:1 ") // as a deferred function adds nothing
 	want := `v1/int8, v3/int8 do not keep their limits:
   v1/int8: y is 3; mlpromote report show has 1 more reason
   v3/int8: y is 5

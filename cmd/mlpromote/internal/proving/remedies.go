@@ -47,12 +47,16 @@ func readable(err error, r verify.Result, ref string) error {
 	return errors.Join(append(all, others...)...)
 }
 
-// parts returns the errors that an error joins.
-func parts(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		return several.Unwrap()
+// parts returns the errors that an error joins, and those that they join.
+func parts(err error) (all []error) {
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
 	}
-	return []error{err}
+	for _, part := range several.Unwrap() {
+		all = append(all, parts(part)...)
+	}
+	return all
 }
 
 func verifiedEngine(r verify.Result, remedies []*verify.Remedy) (verify.VerifiedEngine, bool) {
