@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
@@ -25,7 +26,7 @@ func hintBF16(v Session, failures []error) {
 		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
 			continue
 		}
-		failures[i] = WithRemedy(failures[i], c.Engine.Label(),
+		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(),
 			fmt.Sprintf("by itself, %s computes fp32 in bf16 on this processor", c.Tool.Profile.Name),
 			fmt.Sprintf("write load: {options: {%s: %s}, required: true} in the target %s to keep fp32 (docs/toolchains/%s.md)",
 				option, value, c.Engine.Target.Name, c.Tool.Profile.Name))
@@ -43,7 +44,7 @@ func hintThreads(v Session, engines []VerifiedEngine, failures []error) {
 		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
 			continue
 		}
-		failures[i] = WithRemedy(failures[i], c.Engine.Label(),
+		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(),
 			fmt.Sprintf("%s takes many times as long on a machine that does other work", profile.Name),
 			fmt.Sprintf("write load: {options: {%s: 1}} in the target %s (docs/toolchains/%s.md)", option, c.Engine.Target.Name, profile.Name))
 	}

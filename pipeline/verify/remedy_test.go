@@ -1,12 +1,10 @@
 package verify
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -14,39 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/figure"
 	"mlpromote.dev/mlpromote/validators"
 )
-
-// Every reason that docs/how-to/failures.md explains has a likely cause, and the page has every reason that has one.
-func TestEveryReasonHasACause(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "how-to", "failures.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented := make(map[string]bool)
-	for _, row := range regexp.MustCompile("(?m)^\\|[^|]*\\| (`[^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
-		for code := range strings.SplitSeq(row[1], ", ") {
-			documented[strings.Trim(code, "`")] = true
-		}
-	}
-	if len(documented) < 15 {
-		t.Fatalf("the page has %d codes", len(documented))
-	}
-	for code := range documented {
-		if likely, next := causeOf(evidence.Reason{Code: code, Output: "y", Figure: "snrDb"}, "fp32"); likely == "not known" || next == "" {
-			t.Errorf("%s has no likely cause", code)
-		}
-	}
-	for _, row := range causes {
-		for _, code := range row.codes {
-			if !documented[code] && code != validators.ReasonShape {
-				t.Errorf("the page has no %s", code)
-			}
-		}
-		if row.cause == "" || row.next == "" || strings.HasSuffix(row.next, ".") {
-			t.Errorf("%v: cause %q, next %q", row.codes, row.cause, row.next)
-		}
-	}
-}
 
 // The cause depends on the numbers of the engine and on the figure, and one that was found out goes before the usual one.
 func TestRemedies(t *testing.T) {
@@ -65,7 +30,7 @@ func TestRemedies(t *testing.T) {
 		"a bias":          {"int8", figure.Systematic, false, failed("a"), "prepared in different ways"},
 		"groups":          {"int8", figure.Groups, false, failed("a"), "hardly looks at its input"},
 		"fewer digits":    {"fp32", "snrDb", true, failed("a"), "fewer digits"},
-		"found out":       {"fp32", "snrDb", true, WithRemedy(failed("a"), "a", "computes in bf16", "write load"), "computes in bf16"},
+		"found out":       {"fp32", "snrDb", true, remedy.WithHint(failed("a"), "a", "computes in bf16", "write load"), "computes in bf16"},
 		"a pass":          {"fp32", "snrDb", false, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +42,7 @@ func TestRemedies(t *testing.T) {
 			e.Parity.Reasons = []evidence.Reason{{Code: validators.ReasonLimit, Output: "y", Figure: c.figure}}
 			failures := []error{c.failure}
 			remedies(v, []VerifiedEngine{e}, failures, c.converted)
-			all := Remedies(failures[0])
+			all := remedy.All(failures[0])
 			switch {
 			case c.failure == nil:
 				if failures[0] != nil {

@@ -3,12 +3,11 @@ package verify
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -30,16 +29,13 @@ func hints(found []VerifiedEngine, failures []error) {
 		if e.Sensitivity == nil {
 			continue
 		}
-		if hint := e.Sensitivity.hint(); !said[hint] {
+		if hint := e.Sensitivity.quantization().Hint(); !said[hint] {
 			failures[i], said[hint] = registry.WithHint(failures[i], "%s", hint), true
 		}
-		likely, next := e.Sensitivity.remedy()
-		failures[i] = &Remedy{e.Label, likely, next, failures[i]}
+		likely, next := e.Sensitivity.quantization().Remedy()
+		failures[i] = remedy.With(failures[i], e.Label, likely, next)
 	}
 }
-
-// shownNodes is how many nodes a hint lists.
-const shownNodes = 5
 
 // leavesNothing reports whether Exclude has all nodes that make int8 worth its errors. It is not known if some were not tried.
 func (s *Sensitivity) leavesNothing() bool {
@@ -55,43 +51,9 @@ func (s *Sensitivity) leavesNothing() bool {
 	return heavy > 0 && len(s.Nodes) >= s.Of
 }
 
-// hint says what to do about the variant.
-func (s *Sensitivity) hint() string {
-	if s.Unlike != "" {
-		return fmt.Sprintf("variant %s was calibrated on other values than it computes: %s: calibrate it on inputs that are prepared as the cases are", s.Variant, s.Unlike)
-	}
-	_, next := s.remedy()
-	switch {
-	case s.Quantize == "" || s.Unsuited:
-		return fmt.Sprintf("variant %s: %s", s.Variant, next)
-	case len(s.Exclude) > shownNodes:
-		return fmt.Sprintf("variant %s keeps its limits with %d nodes in full precision: %s, which cost most, and %d others; %s",
-			s.Variant, len(s.Exclude), strings.Join(s.Exclude[:shownNodes], ", "), len(s.Exclude)-shownNodes, next)
-	}
-	return fmt.Sprintf("variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
-}
-
-// remedy returns why the variant loses too much, and what to do about it.
-func (s *Sensitivity) remedy() (likely, next string) {
-	const most = "most of the graph loses too much in int8"
-	switch {
-	case s.Unlike != "":
-		return fmt.Sprintf("variant %s was calibrated on other values than it computes: %s", s.Variant, s.Unlike),
-			"calibrate it on inputs that are prepared as the cases are, " + nextBuild
-	case s.Quantize != "" && !s.Unsuited && len(s.Exclude) > shownNodes:
-		return fmt.Sprintf("%d nodes of variant %s lose too much in int8: %s most, and %d others",
-				len(s.Exclude), s.Variant, strings.Join(s.Exclude[:shownNodes], ", "), len(s.Exclude)-shownNodes),
-			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16"
-	case s.Quantize != "" && !s.Unsuited:
-		return "single nodes of variant " + s.Variant + " lose too much in int8",
-			"keep them in full precision: write quantize: " + s.Quantize
-	case s.Quantize == "" && s.Unfinished:
-		return most, "the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m"
-	case s.Unsuited:
-		return most, "of the tried lists of nodes in full precision, only such suffice as have all layers with weights or more than two thirds of the nodes: " +
-			"use fp16 or fp32, try tool nncf with accuracy_aware, or exclude other nodes, such as a normalization where values become NaN"
-	}
-	return most, "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
+// quantization is what is known of the variant, for its remedy.
+func (s *Sensitivity) quantization() remedy.Quantization {
+	return remedy.Quantization{Variant: s.Variant, Unlike: s.Unlike, Quantize: s.Quantize, Exclude: s.Exclude, Unsuited: s.Unsuited, Unfinished: s.Unfinished}
 }
 
 // explain says of every failing int8 engine what its layers cost. Engines that were made

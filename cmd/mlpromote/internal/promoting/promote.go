@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -129,8 +128,11 @@ func shown(a *program.App, p api.Promotion, refused error) error {
 	if a.UI.JSON || unmet == 0 || !registry.HasCode(refused, registry.CodePolicy) {
 		return refused
 	}
-	first, _, _ := strings.Cut(refused.Error(), "\n")
-	short := registry.Errorf(registry.CodePolicy, "%s: %s not met", strings.TrimSuffix(first, ":"), registry.Count(unmet, "requirement"))
+	short := registry.Errorf(registry.CodePolicy, "%s does not take this release: %s not met", p.Environment, registry.Count(unmet, "requirement"))
+	if p.Unchanged {
+		short = registry.Errorf(registry.CodePolicy, "%s is already at %s of %s, but would no longer accept it: %s not met",
+			p.Environment, p.Version, p.Model, registry.Count(unmet, "requirement"))
+	}
 	for _, hint := range registry.Hints(refused) {
 		short = registry.WithHint(short, "%s", hint)
 	}

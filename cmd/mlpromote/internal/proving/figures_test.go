@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -79,7 +80,7 @@ func TestReadable(t *testing.T) {
 			v.Parity.Reasons = append(v.Parity.Reasons, evidence.Reason{Message: m})
 		}
 		r.Engines = append(r.Engines, v)
-		failures = append(failures, verify.WithRemedy(registry.Errorf(registry.CodeLimit, "%s fails", e.label), e.label, e.cause, "mlpromote bisect "+verify.RefMark+verify.EngineMark))
+		failures = append(failures, remedy.WithHint(registry.Errorf(registry.CodeLimit, "%s fails", e.label), e.label, e.cause, "mlpromote bisect "+remedy.RefMark+remedy.EngineMark))
 	}
 	failures = append(failures, registry.Errorf(registry.CodeUnavailable, "v1/fp32 could not be verified"))
 	got := readable(errors.Join(errors.Join(failures...), nil), r, "prod/m:1 ") // as a deferred function adds nothing

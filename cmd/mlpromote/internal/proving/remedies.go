@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -15,7 +16,7 @@ import (
 
 // shared are engines that fail for one cause.
 type shared struct {
-	remedies []*verify.Remedy
+	remedies []*remedy.Remedy
 	engines  []verify.VerifiedEngine
 }
 
@@ -25,15 +26,15 @@ func readable(err error, r verify.Result, ref string) error {
 	var others []error
 	groups := make(map[string]*shared)
 	for _, failure := range parts(err) {
-		remedies := verify.Remedies(failure)
+		remedies := remedy.All(failure)
 		engine, found := verifiedEngine(r, remedies)
 		if !found {
 			others = append(others, failure)
 			continue
 		}
 		key := verdictText(engine, 1)
-		for _, remedy := range remedies {
-			key += "\n" + remedy.Cause + "\n" + remedy.Next
+		for _, r := range remedies {
+			key += "\n" + r.Cause + "\n" + r.Next
 		}
 		if groups[key] == nil {
 			order, groups[key] = append(order, key), &shared{remedies: remedies}
@@ -59,7 +60,7 @@ func parts(err error) (all []error) {
 	return all
 }
 
-func verifiedEngine(r verify.Result, remedies []*verify.Remedy) (verify.VerifiedEngine, bool) {
+func verifiedEngine(r verify.Result, remedies []*remedy.Remedy) (verify.VerifiedEngine, bool) {
 	if len(remedies) == 0 {
 		return verify.VerifiedEngine{}, false
 	}
@@ -94,7 +95,7 @@ func (s shared) failure(ref string) error {
 		text += "\n  " + line
 	}
 	for _, r := range s.remedies {
-		next := strings.NewReplacer(verify.RefMark, ref, verify.EngineMark, "--engine "+s.engines[0].Label).Replace(r.Next)
+		next := strings.NewReplacer(remedy.RefMark, ref, remedy.EngineMark, "--engine "+s.engines[0].Label).Replace(r.Next)
 		text += "\n  likely cause: " + registry.PlainText(r.Cause) + "\n  next: " + registry.PlainText(next)
 	}
 	return registry.Errorf(registry.CodeLimit, "%s", text)
