@@ -1,12 +1,9 @@
 package verify
 
 import (
-	"slices"
-
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 // Sensitivity is what int8 costs an engine that does not keep its limits, and what to do
@@ -91,23 +88,9 @@ func (s SkippedEngine) String() string {
 	return text
 }
 
-// NodeGets returns the engine that a node like this machine gets of the release: the first in its order that fits, and that passed here.
-func (r Result) NodeGets() policy.Choice {
-	return policy.Choose(r.Node, r.Release.Ranked(), func(e artifact.Engine) []policy.Requirement {
-		at := slices.IndexFunc(r.Engines, func(v VerifiedEngine) bool { return v.Digest == e.Digest })
-		switch {
-		case at < 0:
-			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it was not verified here"}}
-		case !r.Engines[at].passes():
-			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it has not passed"}}
-		}
-		return nil
-	})
-}
-
-// passes reports whether an engine computes what the reference computes, and is as fast as its limits
+// Passes reports whether an engine computes what the reference computes, and is as fast as its limits
 // ask; without a limit on its times, they are only recorded.
-func (e VerifiedEngine) passes() bool {
+func (e VerifiedEngine) Passes() bool {
 	fast := e.Performance.Verdict == evidence.VerdictPass || e.Performance.Verdict == evidence.VerdictRecorded
 	return fast && e.Parity.Verdict == evidence.VerdictPass
 }

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -169,7 +170,9 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	hintBF16(v, failures)
 	hintHalf(v, failures)
 	hintThreads(v, result.Engines, failures)
-	remedies(v, result.Engines, failures, conversion != "")
+	for i, e := range result.Engines {
+		failures[i] = remedy.Usual(failures[i], e.Label, v.candidates[i].Engine.Precision, conversion != "", e.Parity.ReportHead, e.Performance.ReportHead)
+	}
 	result.Slow = slow(v, result.Engines)
 	return result, errors.Join(failures...)
 }
@@ -242,7 +245,7 @@ func failed(e VerifiedEngine) error {
 		}
 	}
 	switch {
-	case e.passes():
+	case e.Passes():
 		return nil
 	case len(lines) == 0:
 		return registry.Errorf(registry.CodeLimit, "%s %s", e.Label, what)

@@ -122,7 +122,7 @@ func (s shared) figures() (lines []string) {
 
 // firstReason is the leading reason of an engine, and the number of others.
 func firstReason(e verify.VerifiedEngine) string {
-	reason, count := e.Leading()
+	reason, count := remedy.Leading(e.Parity.ReportHead, e.Performance.ReportHead)
 	if count == 0 {
 		return "its reports name no reason"
 	}

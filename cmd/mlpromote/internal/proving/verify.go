@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func verifyCommand(a *program.App) *cobra.Command {
@@ -200,9 +203,23 @@ func verifyText(r verify.Result, whole bool) string {
 	}
 	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n"
 	if whole {
-		text += ui.Paragraph("a node like this one gets "+r.NodeGets().String(), "  ") + "\n"
+		text += ui.Paragraph("a node like this one gets "+nodeGets(r).String(), "  ") + "\n"
 	}
 	return text + columnsPage
+}
+
+// nodeGets returns the engine that a node like this machine gets of the release: the first in its order that fits, and that passed here.
+func nodeGets(r verify.Result) policy.Choice {
+	return policy.Choose(r.Node, r.Release.Ranked(), func(e artifact.Engine) []policy.Requirement {
+		at := slices.IndexFunc(r.Engines, func(v verify.VerifiedEngine) bool { return v.Digest == e.Digest })
+		switch {
+		case at < 0:
+			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it was not verified here"}}
+		case !r.Engines[at].Passes():
+			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it has not passed"}}
+		}
+		return nil
+	})
 }
 
 // sharesText says who ran an engine that several execution providers ran.
