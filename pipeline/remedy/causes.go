@@ -38,7 +38,7 @@ var beyondLimits = []string{validators.ReasonLimit, validators.ReasonAccuracy}
 // causes are the rows in their order: the first that fits a reason decides.
 var causes = []cause{
 	{codes: beyondLimits, figures: []string{figure.Groups},
-		cause: "the engine hardly looks at its input, as where it was calibrated on inputs that are prepared in another way",
+		cause: "the engine hardly looks at its input; often its calibration data is prepared in another way",
 		next:  "prepare the calibration data as the cases are, " + nextBuild},
 	{codes: beyondLimits, lines: []figure.Line{figure.Tendency},
 		cause: "calibration data and cases are prepared in different ways, or the engine scales an output",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Quantization is what was found out about an int8 variant that loses too much.
+// Quantization describes an int8 variant that loses too much.
 type Quantization struct {
 	Variant              string
 	Unlike               string   // how the calibration data is unlike the cases; empty if it is not
@@ -17,7 +17,7 @@ type Quantization struct {
 // shownNodes is how many nodes a hint lists.
 const shownNodes = 5
 
-// Hint says what to do about the variant.
+// Hint returns the advice about the variant on one line.
 func (q Quantization) Hint() string {
 	if q.Unlike != "" {
 		return fmt.Sprintf("variant %s was calibrated on other values than it computes: %s: calibrate it on inputs that are prepared as the cases are", q.Variant, q.Unlike)

@@ -54,7 +54,7 @@ type Result struct {
 	Release artifact.Release `json:"release"`
 	Node    artifact.Node    `json:"node"`
 	Engines []VerifiedEngine `json:"engines"`
-	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
+	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines for other machines
 	// Slow are engines that take far longer here than one in fp32.
 	Slow []SlowEngine `json:"slow,omitempty"`
 }

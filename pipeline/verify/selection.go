@@ -101,20 +101,6 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 		name, r.Model, r.Tag(), registry.Count(len(found), "engine"), strings.Join(digests, ", "))
 }
 
-// isNamed reports whether a name means the engine.
-func isNamed(e artifact.Engine, name string) bool {
-	return slices.Contains([]string{e.Label(), e.Target.Name, e.Variant, e.Digest.String()}, name)
-}
-
-// noEngine is the error about a name that no engine of a release has.
-func noEngine(r artifact.Release, name string) error {
-	var labels []string
-	for _, e := range r.Engines {
-		labels = append(labels, e.Label())
-	}
-	return registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name, strings.Join(labels, ", "))
-}
-
 // NewestParity reads the newest parity report of a trusted verifier about an engine.
 func NewestParity(r artifact.Release, claims []evidence.Claim, engine registry.Digest) (newest evidence.ParityReport, ok bool) {
 	var when time.Time

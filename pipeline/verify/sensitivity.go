@@ -51,7 +51,7 @@ func (s *Sensitivity) leavesNothing() bool {
 	return heavy > 0 && len(s.Nodes) >= s.Of
 }
 
-// quantization is what is known of the variant, for its remedy.
+// quantization describes the variant for its remedy.
 func (s *Sensitivity) quantization() remedy.Quantization {
 	return remedy.Quantization{Variant: s.Variant, Unlike: s.Unlike, Quantize: s.Quantize, Exclude: s.Exclude, Unsuited: s.Unsuited, Unfinished: s.Unfinished}
 }
