@@ -47,7 +47,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// A reason about labels goes before others, and reports that pass have none.
+// A reason about labels goes before others, and outputs that cannot be compared before it. Reports that pass have none.
 func TestLeading(t *testing.T) {
 	t.Parallel()
 	noise, labels := evidence.Reason{Code: validators.ReasonLimit, Output: "y", Figure: "snrDb"}, evidence.Reason{Code: validators.ReasonAccuracy, Figure: "drop"}
@@ -55,6 +55,10 @@ func TestLeading(t *testing.T) {
 	slow := evidence.ReportHead{Verdict: evidence.VerdictFail, Reasons: []evidence.Reason{{Code: validators.ReasonLatency}}}
 	if got, count := Leading(parity, slow); got.Code != labels.Code || count != 3 {
 		t.Errorf("the leading reason is %+v of %d", got, count)
+	}
+	parity.Reasons = append(parity.Reasons, evidence.Reason{Code: validators.ReasonNewInf, Output: "y"})
+	if got, count := Leading(parity, slow); got.Code != validators.ReasonNewInf || count != 4 {
+		t.Errorf("of infinities it is %+v of %d", got, count)
 	}
 	parity.Verdict = evidence.VerdictPass
 	if got, count := Leading(parity, slow); got.Code != validators.ReasonLatency || count != 1 {

@@ -153,7 +153,7 @@ func excessText(p evidence.ParityReport) string {
 		return math.IsInf(validators.Margin(c), 0) || math.IsNaN(validators.Margin(c))
 	})
 	worst, ok := validators.Tightest(measured)
-	if !ok {
+	if !ok || validators.Margin(worst) >= 0 { // what fails is no such limit
 		return ""
 	}
 	text := validators.MarginText(worst) + ": " + validators.FigureWord(worst, metricOf(&p))
