@@ -3,6 +3,7 @@ package remedy
 
 import (
 	"errors"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -43,5 +44,6 @@ func With(failure error, label, likely, next string) error {
 
 // WithHint adds a cause and what to do to the failure of an engine, and to its hints.
 func WithHint(failure error, label, likely, next string) error {
-	return &Remedy{label, likely, next, registry.WithHint(failure, "%s: %s", likely, next)}
+	hint := strings.NewReplacer(RefMark, "", EngineMark, "--engine "+label).Replace(next)
+	return &Remedy{label, likely, next, registry.WithHint(failure, "%s: %s", likely, hint)}
 }

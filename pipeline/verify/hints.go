@@ -57,7 +57,8 @@ func hintHalf(v Session, failures []error) {
 		if numbers != validators.PrecisionFP16 || !registry.HasCode(failures[i], registry.CodeLimit) {
 			continue
 		}
-		failures[i] = registry.WithHint(failures[i], "variant %s: float16 ends at 65504, and has 11 bits: mlpromote bisect --engine %s names the nodes whose numbers it does not hold, "+
-			"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}", c.Engine.Variant, c.Engine.Label())
+		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(), fmt.Sprintf("variant %s: float16 ends at 65504, and has 11 bits", c.Engine.Variant),
+			"mlpromote bisect "+remedy.RefMark+remedy.EngineMark+" names the nodes whose numbers it does not hold, "+
+				"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}")
 	}
 }
