@@ -58,7 +58,7 @@ func hintHalf(v Session, failures []error) {
 			continue
 		}
 		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(), fmt.Sprintf("variant %s: float16 ends at 65504, and has 11 bits", c.Engine.Variant),
-			"mlpromote bisect "+remedy.RefMark+remedy.EngineMark+" names the nodes whose numbers it does not hold, "+
+			"mlpromote bisect "+remedy.RefMark+remedy.EngineMark+" finds the nodes with numbers that it does not hold, "+
 				"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}")
 	}
 }
