@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -14,7 +13,7 @@ import (
 )
 
 // reasonRun is the code of reasons about an engine that does not run.
-const reasonRun = remedy.ReasonRun
+const reasonRun = "run_failed"
 
 // runGroup runs engines of one toolchain on all cases: in one process, or, where that fails, each in
 // one of its own, so that an engine that fails does not take the others along. Errors: those of

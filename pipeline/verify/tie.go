@@ -3,14 +3,13 @@ package verify
 import (
 	"cmp"
 
-	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format/tie"
 )
 
 // reasonRuntime is the code of reasons about runtimes that an engine's target lets in.
-const reasonRuntime = remedy.ReasonRuntime
+const reasonRuntime = "runtime"
 
 // judgeTied finds what is wrong with the target of an engine that another builder may have
 // made: a pass here would let it reach nodes that cannot load it.
