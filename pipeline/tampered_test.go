@@ -105,7 +105,7 @@ func TestVerifyRefusesATrap(t *testing.T) {
 		"no golden outputs":               {without: artifact.PartGolden, code: registry.CodeTrust, text: "have no golden"},
 		"no cases":                        {without: artifact.PartCases, code: registry.CodeTrust, text: "have no cases"},
 		"cases that are text":             {part: replaceText(artifact.PartCases), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
-		"golden outputs of fewer cases":   {part: replaceShard(t, artifact.PartGolden, "y", 2, 2), code: registry.CodeTrust, text: "the golden outputs are of 2 cases in 1 file: want those of the 3 cases in 1 file"},
+		"golden outputs of fewer cases":   {part: replaceShard(t, artifact.PartGolden, "y", 2, 2), code: registry.CodeTrust, text: "the golden outputs cover 2 cases in 1 file, but the release has 3 cases in 1 file"},
 		"golden outputs of another name":  {part: replaceShard(t, artifact.PartGolden, "z", 3, 3), code: registry.CodeInvalid, text: `there is no output "y"`},
 		"golden outputs without rows":     {part: replaceShard(t, artifact.PartGolden, "y", 3, 1), code: registry.CodeInvalid, text: "want 3 first, one for each case"},
 		"cases without an input":          {part: replaceShard(t, artifact.PartCases, "other", 3, 3), code: registry.CodeInvalid, text: `no tensor for the model's input "x"`},

@@ -20,6 +20,7 @@ type Line struct {
 	Verdict evidence.Verdict `json:"verdict"`
 	Worst   string           `json:"worst,omitempty"` // the check with the least margin, or without one the reason why it is no pass
 	Basis   string           `json:"basis"`           // what the line rests on, or why nothing was judged
+	Check   *evidence.Check  `json:"-"`               // the worst check; nil if there is none
 }
 
 // Lines returns the lines of a report, in their order.
@@ -33,7 +34,7 @@ func Lines(p evidence.ParityReport) (lines []Line) {
 		}
 		worst, ok := worstCheck(name, p.Checks)
 		if ok {
-			line.Worst, line.Basis = checkText(worst, p), basis(name, p)
+			line.Worst, line.Basis, line.Check = checkText(worst, p), basis(name, p), &worst
 		}
 		for _, r := range p.Reasons {
 			if LineOf(r) == name {

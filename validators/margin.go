@@ -1,8 +1,12 @@
 package validators
 
 import (
+	"cmp"
 	"math"
+	"slices"
+	"strings"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/figure"
 )
@@ -28,6 +32,36 @@ func Margin(c evidence.Check) float64 {
 		return unused(1-value, 1-limit)
 	}
 	return unused(value, limit)
+}
+
+// Tightest returns the check of a limit on the cases with the least margin; false if there is none.
+func Tightest(checks evidence.Checks) (evidence.Check, bool) {
+	all := checks.OfCases()
+	if len(all) == 0 {
+		return evidence.Check{}, false
+	}
+	return slices.MinFunc(all, func(a, b evidence.Check) int { return cmp.Compare(Margin(a), Margin(b)) }), true
+}
+
+// BriefText describes a check on one line: the figure and its output, the value or the bound that counts, and the limit.
+func BriefText(c evidence.Check, metric string) string {
+	text := FigureWord(c, metric)
+	if c.Output == "" && metric == MetricTop1 { // beside a column of that name
+		text = strings.Replace(text, "accuracy", metric, 1)
+	}
+	if c.Output != "" {
+		text += " of " + registry.PlainText(c.Output)
+	}
+	row, _ := figure.Find(c.Figure)
+	switch {
+	case c.Identical > 0 || row.Refuted || c.AtLeast && c.Low == nil || !c.AtLeast && c.High == nil:
+		text += " " + ValueText(c, float64(c.Value))
+	case c.AtLeast:
+		text += " from " + ValueText(c, float64(*c.Low))
+	default:
+		text += " up to " + ValueText(c, float64(*c.High))
+	}
+	return text + ", " + LimitText(c)
 }
 
 // unused is 1 less the share that is used of what is allowed.

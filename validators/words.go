@@ -78,7 +78,7 @@ func MarginText(c evidence.Check) string {
 // AccuracyText is a figure of accuracy: a share, or a number where less is better or a program gave it.
 func AccuracyText(a evidence.Accuracy, v evidence.Figure) string {
 	if LessIsBetter(a.Metric) || a.Metric == MetricProgram {
-		return fmt.Sprintf("%.4g", float64(v))
+		return figure.Digits(float64(v), 4)
 	}
 	return fmt.Sprintf("%.2f %%", 100*float64(v))
 }

@@ -80,10 +80,11 @@ func arrows() []rule {
 			"registry/tempdir", "validators", "validators/accuracy", "validators/format*", "validators/parity", "validators/performance", "validators/tensor*",
 		}},
 		{"pipeline/verify", []string{"registry/api",
-			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/goldenset", "pipeline/plan", "pipeline/run", "pipeline/spec",
+			"pipeline/cases", "pipeline/consistency", "pipeline/fitness", "pipeline/goldenset", "pipeline/plan", "pipeline/remedy", "pipeline/run", "pipeline/spec",
 			"pipeline/toolchain", "registry", "registry/atomicfile", "registry/tempdir", "validators", "validators/accuracy", "validators/format*",
 			"validators/parity", "validators/performance", "validators/tensor*",
 		}},
+		{"pipeline/remedy", []string{"registry", "validators"}}, // a pure table
 		{"pipeline/diagnose", []string{
 			"pipeline/cases", "pipeline/divergence", "pipeline/plan", "pipeline/run", "pipeline/toolchain", "pipeline/verify", "registry", "registry/tempdir",
 			"validators", "validators/performance", "validators/tensor*",

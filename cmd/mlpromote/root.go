@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/completing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 )
@@ -23,15 +25,14 @@ func root(a *program.App) *cobra.Command {
 	root := command.Root(&cobra.Command{
 		Use:   "mlpromote",
 		Short: "Build, verify, sign and promote machine-learning engines",
-		Long: `mlpromote builds each engine of a model once, proves that it computes what the
-reference computes, signs what was built and what was proven, and promotes the
-identical bytes from staging to prod.
+		Long: `mlpromote builds each engine of a model once, proves that it computes the same as
+the model, signs engines and proofs, and promotes the identical bytes from staging
+to prod.
 
   mlpromote init model.onnx     write mlpromote.yaml
   mlpromote build               make the engines, put them into staging
   mlpromote verify              prove them on this machine
   mlpromote promote             move the proven release to prod
-  mlpromote resolve MODEL --env prod
   mlpromote pull MODEL --env prod -o DIR`,
 		Version:           a.Version,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return a.Configure(c) },
@@ -41,5 +42,8 @@ identical bytes from staging to prod.
 		root.AddCommand(g.commands(a)...)
 	}
 	root.AddCommand(command.Version(a.UI, a.Version), referenceCommand(a.Version, func(name string) string { return a.Getenv(name) }))
+	addHelp(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	completing.Add(root, a)
 	return root
 }

@@ -82,6 +82,7 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, programtest.Environment(env.WorkDir, j.cache)...)
+			env.Vars = append(env.Vars, "COLUMNS=1000") // a row is a line; script/columns has the width that users get
 			env.Vars = append(env.Vars, "TESTDATA="+programtest.Root("cmd", "mlpromote", "testdata"),
 				"ONNX_TESTDATA="+programtest.Root("validators", "format", "onnx", "testdata"))
 			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(),

@@ -5,6 +5,7 @@ package approver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -54,13 +55,42 @@ type Attached struct {
 }
 
 // Set puts the subject of places into quarantine: one signed statement, attached in each. The
-// places are of one subject and model, as [Quarantiner.Find] gives them. What was attached
+// places are of one subject and model, as [Quarantiner.Find] gives them. Where a quarantine of the subject for
+// the same reason stands, nothing is attached; the result is empty if that is everywhere. What was attached
 // before an error is returned with it; the same call again does the rest. Errors: CodeInvalid
 // without a place or a reason; CodeUnavailable without an approver's key; those of Attach.
 func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]Attached, error) {
-	return q.attach(ctx, places, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
+	var without []Place
+	for _, p := range places {
+		given, err := q.given(ctx, p, reason)
+		if err != nil {
+			return nil, err
+		}
+		if !given {
+			without = append(without, p)
+		}
+	}
+	if len(without) == 0 && len(places) > 0 {
+		return nil, nil
+	}
+	return q.attach(ctx, without, func(about evidence.StatementSubject, now time.Time) ([]byte, error) {
 		return evidence.NewQuarantine(about, reason, now)
 	})
+}
+
+// given reports whether a quarantine for a reason stands at a place and was attached there: it counts elsewhere, too, but it is not
+// among the evidence of a copy from there.
+func (q Quarantiner) given(ctx context.Context, p Place, reason string) (bool, error) {
+	standing, err := q.standing(ctx, p)
+	if err != nil || len(standing) == 0 {
+		return false, err
+	}
+	events, err := q.Registry.History(ctx, history.HistoryQuery{
+		Environment: p.Environment, Model: p.Model, Kind: history.EventAttach, Subject: p.Subject.Digest,
+	})
+	return slices.ContainsFunc(events, func(e history.Event) bool {
+		return slices.ContainsFunc(standing, func(c evidence.Claim) bool { return c.Reason() == reason && slices.Contains(e.Evidence, c.Bundle) })
+	}), err
 }
 
 // Lift lifts every quarantine of the subject at places that is not lifted yet. Errors: those of
@@ -73,8 +103,11 @@ func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([
 		if err != nil {
 			return nil, err
 		}
+		for _, c := range found {
+			lifts = append(lifts, c.Bundle)
+		}
 		if len(found) > 0 {
-			lifts, there = append(lifts, found...), append(there, p)
+			there = append(there, p)
 		}
 	}
 	if len(there) == 0 {
@@ -85,8 +118,8 @@ func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([
 	})
 }
 
-// standing lists the bundles of quarantines at a place that are not lifted.
-func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, error) {
+// standing lists the quarantines at a place that are not lifted.
+func (q Quarantiner) standing(ctx context.Context, p Place) ([]evidence.Claim, error) {
 	r, err := q.Registry.Release(ctx, p.Environment, p.Model, string(p.Release))
 	if err != nil {
 		return nil, err
@@ -95,11 +128,7 @@ func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, 
 	if err != nil {
 		return nil, err
 	}
-	var bundles []registry.Digest
-	for _, c := range evidence.Quarantines(r, claims, p.Subject.Digest) {
-		bundles = append(bundles, c.Bundle)
-	}
-	return bundles, nil
+	return evidence.Quarantines(r, claims, p.Subject.Digest), nil
 }
 
 // attach signs the result of statement, once, and attaches it at every place.

@@ -172,6 +172,41 @@ func TestLiftNamesEachQuarantineOnce(t *testing.T) {
 	}
 }
 
+// A quarantine that stands for the same reason is not signed again, and one that was lifted is.
+func TestQuarantineForTheSameReason(t *testing.T) {
+	t.Parallel()
+	w := setup(t, nil)
+	release := w.Promoted(t, registrytest.Build{})
+	q := w.quarantiner()
+	places := must[[]approver.Place](t)(q.Find(t.Context(), "", "", release.Digest))
+	staging := slices.DeleteFunc(slices.Clone(places), func(p approver.Place) bool { return p.Environment != "staging" })
+	attached := func(reason string, at []approver.Place) int {
+		return len(must[[]approver.Attached](t)(q.Set(t.Context(), at, reason)))
+	}
+	standing := func() int { return len(must[[]approver.Quarantined](t)(q.Standing(t.Context(), ""))) }
+	if n := standing(); n != 0 {
+		t.Errorf("%d quarantines stand before any", n)
+	}
+	for _, step := range []struct {
+		reason         string
+		at             []approver.Place
+		want, standing int // the service attaches it in every environment
+	}{{"wrong answers", staging, 1, 2}, {"wrong answers", staging, 0, 2}, {"wrong answers", places, 0, 2}, {"another", places, 2, 4}} {
+		if n := attached(step.reason, step.at); n != step.want || standing() != step.standing {
+			t.Errorf("%s at %d places: %d attached and %d stand, want %d and %d", step.reason, len(step.at), n, standing(), step.want, step.standing)
+		}
+	}
+	for _, s := range must[[]approver.Quarantined](t)(q.Standing(t.Context(), "prod")) {
+		if s.Environment != "prod" || s.Label != "release" || s.Release != release.Digest || s.Since.IsZero() {
+			t.Errorf("of prod there is %+v", s)
+		}
+	}
+	must[[]approver.Attached](t)(q.Lift(t.Context(), places, "fixed"))
+	if n := attached("wrong answers", places); n != 2 {
+		t.Errorf("after a lift: %d attached, want 2", n)
+	}
+}
+
 // What was attached before an error is given with it. Errors keep their codes.
 func TestQuarantineFails(t *testing.T) {
 	t.Parallel()
@@ -192,6 +227,6 @@ func TestQuarantineFails(t *testing.T) {
 	}
 	w.failing("", "", "")
 	q.Sign = registrytest.NewKeys(nil).Sign
-	_, err = q.Set(t.Context(), places, "wrong answers")
+	_, err = q.Set(t.Context(), places, "other answers")
 	wantError(t, "without a key", err, registry.CodeUnavailable, "there is no key approver")
 }

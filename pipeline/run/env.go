@@ -60,6 +60,8 @@ type Env struct {
 	Destination string
 	// Targets are those whose engines Verify runs; empty: all that this machine meets.
 	Targets []string
+	// Engines are those that Verify runs, each by its label, target, variant or digest; empty: all that this machine meets.
+	Engines []string
 	// LatencyTime is what the timed runs of one engine may take in Verify. Zero is a second where
 	// nothing limits latency, and 3 to 30 where something does.
 	LatencyTime time.Duration

@@ -148,7 +148,7 @@ func checkSets(got Fetched) error {
 	}
 	golden := got.Golden.Set.Shards
 	if !slices.EqualFunc(golden, set.Record.Shards, func(a, b artifact.Shard) bool { return a.First == b.First && a.Count == b.Count }) {
-		return registry.Errorf(registry.CodeTrust, "the golden outputs are of %s in %s: want those of the %s in %s that there are",
+		return registry.Errorf(registry.CodeTrust, "the golden outputs cover %s in %s, but the release has %s in %s",
 			registry.Count(got.Golden.Set.Count, "case"), registry.Count(len(golden), "file"),
 			registry.Count(set.Record.Count, "case"), registry.Count(len(set.Record.Shards), "file"))
 	}

@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
@@ -24,10 +26,10 @@ func hintBF16(v Session, failures []error) {
 		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
 			continue
 		}
-		failures[i] = registry.WithHint(failures[i],
-			"%s: by itself, %s computes fp32 in bf16 on this processor: "+
-				"write load: {options: {%s: %s}, required: true} in its target to keep fp32 (docs/toolchains/%s.md)",
-			c.Engine.Label(), c.Tool.Profile.Name, option, value, c.Tool.Profile.Name)
+		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(),
+			fmt.Sprintf("by itself, %s computes fp32 in bf16 on this processor", c.Tool.Profile.Name),
+			fmt.Sprintf("write load: {options: {%s: %s}, required: true} in the target %s to keep fp32 (docs/toolchains/%s.md)",
+				option, value, c.Engine.Target.Name, c.Tool.Profile.Name))
 	}
 }
 
@@ -42,9 +44,9 @@ func hintThreads(v Session, engines []VerifiedEngine, failures []error) {
 		if load := c.Engine.Load; load != nil && load.Options[option] != "" {
 			continue
 		}
-		failures[i] = registry.WithHint(failures[i],
-			"%s: %s takes many times as long on a machine that does other work: write load: {options: {%s: 1}} in its target (docs/toolchains/%s.md)",
-			c.Engine.Label(), profile.Name, option, profile.Name)
+		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(),
+			fmt.Sprintf("%s takes many times as long on a machine that does other work", profile.Name),
+			fmt.Sprintf("write load: {options: {%s: 1}} in the target %s (docs/toolchains/%s.md)", option, c.Engine.Target.Name, profile.Name))
 	}
 }
 
@@ -55,7 +57,8 @@ func hintHalf(v Session, failures []error) {
 		if numbers != validators.PrecisionFP16 || !registry.HasCode(failures[i], registry.CodeLimit) {
 			continue
 		}
-		failures[i] = registry.WithHint(failures[i], "variant %s: float16 ends at 65504, and has 11 bits: mlpromote bisect --engine %s names the nodes whose numbers it does not hold, "+
-			"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}", c.Engine.Variant, c.Engine.Label())
+		failures[i] = remedy.WithHint(failures[i], c.Engine.Label(), fmt.Sprintf("variant %s: float16 ends at 65504, and has 11 bits", c.Engine.Variant),
+			"mlpromote bisect "+remedy.RefMark+remedy.EngineMark+" finds the nodes with numbers that it does not hold, "+
+				"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}")
 	}
 }

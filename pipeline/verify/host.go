@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
@@ -120,4 +121,18 @@ func (h Host) why(e artifact.Engine) string {
 		return registry.PlainText(err.Error())
 	}
 	return ""
+}
+
+// isNamed reports whether a name means the engine.
+func isNamed(e artifact.Engine, name string) bool {
+	return slices.Contains([]string{e.Label(), e.Target.Name, e.Variant, e.Digest.String()}, name)
+}
+
+// noEngine is the error about a name that no engine of a release has.
+func noEngine(r artifact.Release, name string) error {
+	var labels []string
+	for _, e := range r.Engines {
+		labels = append(labels, e.Label())
+	}
+	return registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name, strings.Join(labels, ", "))
 }

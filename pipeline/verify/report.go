@@ -309,7 +309,7 @@ func summary(v Session, e VerifiedEngine) TestResult {
 		result.FailedTests = append(result.FailedTests, name)
 	}
 	slices.Sort(result.FailedTests)
-	if !e.passes() {
+	if !e.Passes() {
 		result.Result = "FAILED"
 	}
 	return result

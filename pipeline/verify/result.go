@@ -54,7 +54,7 @@ type Result struct {
 	Release artifact.Release `json:"release"`
 	Node    artifact.Node    `json:"node"`
 	Engines []VerifiedEngine `json:"engines"`
-	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
+	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines for other machines
 	// Slow are engines that take far longer here than one in fp32.
 	Slow []SlowEngine `json:"slow,omitempty"`
 }
@@ -88,9 +88,9 @@ func (s SkippedEngine) String() string {
 	return text
 }
 
-// passes reports whether an engine computes what the reference computes, and is as fast as its limits
+// Passes reports whether an engine computes what the reference computes, and is as fast as its limits
 // ask; without a limit on its times, they are only recorded.
-func (e VerifiedEngine) passes() bool {
+func (e VerifiedEngine) Passes() bool {
 	fast := e.Performance.Verdict == evidence.VerdictPass || e.Performance.Verdict == evidence.VerdictRecorded
 	return fast && e.Parity.Verdict == evidence.VerdictPass
 }

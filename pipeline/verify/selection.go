@@ -73,7 +73,7 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 	var labels []string
 	for _, e := range r.Engines {
 		labels = append(labels, e.Label())
-		if name == "" || slices.Contains([]string{e.Label(), e.Target.Name, e.Variant, e.Digest.String()}, name) {
+		if name == "" || isNamed(e, name) {
 			found = append(found, e)
 		}
 	}
@@ -91,8 +91,7 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 			registry.Count(len(r.Engines), "engine")),
 			"add --engine with one of %s", strings.Join(labels, ", "))
 	case len(found) == 0:
-		return artifact.Engine{}, registry.Errorf(registry.CodeNotFound, "%s %s has no engine %.256q: it has %s", r.Model, r.Tag(), name,
-			strings.Join(labels, ", "))
+		return artifact.Engine{}, noEngine(r, name)
 	}
 	var digests []string
 	for _, e := range found {

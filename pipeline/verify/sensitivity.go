@@ -3,12 +3,11 @@ package verify
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -30,14 +29,13 @@ func hints(found []VerifiedEngine, failures []error) {
 		if e.Sensitivity == nil {
 			continue
 		}
-		if hint := e.Sensitivity.hint(); !said[hint] {
+		if hint := e.Sensitivity.quantization().Hint(); !said[hint] {
 			failures[i], said[hint] = registry.WithHint(failures[i], "%s", hint), true
 		}
+		likely, next := e.Sensitivity.quantization().Remedy()
+		failures[i] = remedy.With(failures[i], e.Label, likely, next)
 	}
 }
-
-// shownNodes is how many nodes a hint lists.
-const shownNodes = 5
 
 // leavesNothing reports whether Exclude has all nodes that make int8 worth its errors. It is not known if some were not tried.
 func (s *Sensitivity) leavesNothing() bool {
@@ -53,26 +51,9 @@ func (s *Sensitivity) leavesNothing() bool {
 	return heavy > 0 && len(s.Nodes) >= s.Of
 }
 
-// hint says what to do about the variant.
-func (s *Sensitivity) hint() string {
-	if s.Unlike != "" {
-		return fmt.Sprintf("variant %s was calibrated on other values than it computes: %s: calibrate it on inputs that are prepared as the cases are", s.Variant, s.Unlike)
-	}
-	does := "leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16"
-	switch {
-	case s.Quantize != "" && !s.Unsuited && len(s.Exclude) > shownNodes:
-		return fmt.Sprintf("variant %s keeps its limits with %d nodes in full precision: %s, which cost most, and %d others; "+
-			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16",
-			s.Variant, len(s.Exclude), strings.Join(s.Exclude[:shownNodes], ", "), len(s.Exclude)-shownNodes)
-	case s.Quantize != "" && !s.Unsuited:
-		return fmt.Sprintf("variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
-	case s.Quantize == "" && s.Unfinished:
-		does = "the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m"
-	case s.Unsuited:
-		does = "of the tried lists of nodes in full precision, only such suffice as have all layers with weights or more than two thirds of the nodes: " +
-			"use fp16 or fp32, try tool nncf with accuracy_aware, or exclude other nodes, such as a normalization where values become NaN"
-	}
-	return fmt.Sprintf("variant %s: %s", s.Variant, does)
+// quantization describes the variant for its remedy.
+func (s *Sensitivity) quantization() remedy.Quantization {
+	return remedy.Quantization{Variant: s.Variant, Unlike: s.Unlike, Quantize: s.Quantize, Exclude: s.Exclude, Unsuited: s.Unsuited, Unfinished: s.Unfinished}
 }
 
 // explain says of every failing int8 engine what its layers cost. Engines that were made

@@ -114,7 +114,7 @@ func TestHintOfManyNodes(t *testing.T) {
 			"mlpromote verify --output json has the whole list as engines[].sensitivity.quantize: write it as quantize of the variant, or use fp16",
 	} {
 		s := Sensitivity{Variant: "int8", Exclude: names[:n], Quantize: "{exclude: [" + strings.Join(names[:n], ", ") + "]}"}
-		if got := s.hint(); got != want {
+		if got := s.quantization().Hint(); got != want {
 			t.Errorf("%d nodes: %q, want %q", n, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -73,22 +74,28 @@ func newSession(ctx context.Context, env *run.Env, ref registry.Ref, scratch str
 		Subject: Subject{Began: began, Environment: ref.Environment, Release: release, Claims: claims}}, err
 }
 
-// targeted is the release with the engines of the targets that are to be verified. Errors: CodeInvalid for a target that
-// it does not have.
+// targeted is the release with the engines that are to be verified. Errors: CodeInvalid for a target that it does not have, CodeNotFound
+// for an engine.
 func targeted(env *run.Env, r artifact.Release) (artifact.Release, error) {
-	if len(env.Targets) == 0 {
-		return r, nil
-	}
 	var names []string
 	var kept []artifact.Engine
 	for _, e := range r.Engines {
 		names = append(names, e.Target.Name)
-		if slices.Contains(env.Targets, e.Target.Name) {
+		ofTarget := len(env.Targets) == 0 || slices.Contains(env.Targets, e.Target.Name)
+		if ofTarget && (len(env.Engines) == 0 || slices.ContainsFunc(env.Engines, func(name string) bool { return isNamed(e, name) })) {
 			kept = append(kept, e)
 		}
 	}
-	r.Engines = kept
-	return r, run.CheckTargets(env.Targets, slices.Compact(names))
+	for _, name := range env.Engines {
+		if !slices.ContainsFunc(r.Engines, func(e artifact.Engine) bool { return isNamed(e, name) }) {
+			return r, noEngine(r, name)
+		}
+	}
+	err := run.CheckTargets(env.Targets, slices.Compact(names))
+	if r.Engines = kept; err == nil && len(kept) == 0 && len(names) > 0 {
+		err = registry.Errorf(registry.CodeInvalid, "no engine of the targets %s is %s", strings.Join(env.Targets, ", "), strings.Join(env.Engines, ", "))
+	}
+	return r, err
 }
 
 // checkSignatures wants a trusted builder behind everything that will run here. It returns what
@@ -163,6 +170,9 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	hintBF16(v, failures)
 	hintHalf(v, failures)
 	hintThreads(v, result.Engines, failures)
+	for i, e := range result.Engines {
+		failures[i] = remedy.Usual(failures[i], e.Label, v.candidates[i].Engine.Precision, conversion != "", e.Parity.ReportHead, e.Performance.ReportHead)
+	}
 	result.Slow = slow(v, result.Engines)
 	return result, errors.Join(failures...)
 }
@@ -235,7 +245,7 @@ func failed(e VerifiedEngine) error {
 		}
 	}
 	switch {
-	case e.passes():
+	case e.Passes():
 		return nil
 	case len(lines) == 0:
 		return registry.Errorf(registry.CodeLimit, "%s %s", e.Label, what)

@@ -80,14 +80,16 @@ func TestListsOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	g := access.Guard(new(recorder))
 	ctx := as(t, storage.PermissionRead, "prod", "vision/*")
-	for name, of := range map[string][2]string{"an environment": {"prod", ""}, "another environment": {"staging", ""}, "a model": {"", model}} {
+	for name, of := range map[string][2]string{"an environment": {"prod", ""}, "a model": {"", model}} {
 		heads, err := g.Heads(ctx, of[0], of[1])
 		if err != nil || len(heads) != 1 || heads[0] != (history.Head{Environment: "prod", Model: model}) {
 			t.Errorf("%s: heads %v, error %v; want that of %s in prod", name, heads, err, model)
 		}
 	}
-	if _, err := g.Heads(ctx, "staging", model); registry.CodeOf(err) != registry.CodeForbidden {
-		t.Errorf("a model in an environment that the caller may not read: error %v, want CodeForbidden", err)
+	for name, of := range map[string]string{"an environment": "", "a model in an environment": model} {
+		if _, err := g.Heads(ctx, "staging", of); registry.CodeOf(err) != registry.CodeForbidden {
+			t.Errorf("%s that the caller may not read: error %v, want CodeForbidden", name, err)
+		}
 	}
 }
 

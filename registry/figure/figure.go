@@ -5,7 +5,10 @@ package figure
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Unit is the unit of a figure's values.
@@ -187,8 +190,20 @@ func (r Row) Text(v float64) string {
 	case Decibels:
 		return fmt.Sprintf("%.4g dB", v)
 	case Fine:
-		return fmt.Sprintf("%.6g", v)
+		return Digits(v, 6)
 	default:
-		return fmt.Sprintf("%.3g", v)
+		return Digits(v, 3)
 	}
+}
+
+// Digits writes a number with so many digits that count, and large ones without an exponent: 1174000, not 1.174e+06.
+func Digits(v float64, digits int) string {
+	text := strconv.FormatFloat(v, 'g', digits, 64)
+	const largest = 1e12
+	if strings.Contains(text, "e+") && math.Abs(v) < largest {
+		if rounded, err := strconv.ParseFloat(text, 64); err == nil {
+			return strconv.FormatFloat(rounded, 'f', -1, 64)
+		}
+	}
+	return text
 }

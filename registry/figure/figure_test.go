@@ -1,10 +1,22 @@
 package figure_test
 
 import (
+	"math"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry/figure"
 )
+
+func TestDigits(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]float64{
+		"1174000": 1174012.3, "12350": 12345.6, "0.9876": 0.98761, "2.5e-05": 2.5e-5, "-98770": -98766, "628": 628, "0": 0, "NaN": math.NaN(), "1.5e+20": 1.5e20,
+	} {
+		if got := figure.Digits(v, 4); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
+		}
+	}
+}
 
 // Every row can be found by its name and, of outputs, by its key, has a word, and has defaults in the range of its limits.
 func TestRows(t *testing.T) {

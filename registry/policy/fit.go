@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"fmt"
+	"strings"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 )
@@ -79,4 +82,52 @@ func NodesGet(r artifact.Release, types []registry.Named[artifact.Node], unmet f
 		get = append(get, n)
 	}
 	return get
+}
+
+// Choice is the engine that a node gets of a release, and why.
+type Choice struct {
+	Engine  *artifact.Engine // nil: none
+	Next    *artifact.Engine // the one that the node would get without it; nil: none
+	Skipped []Skipped        // those that come before it
+}
+
+// Skipped is an engine that a node does not get, and the first reason.
+type Skipped struct{ Label, Why string }
+
+// Choose returns the engine that a node gets of ranked engines, as [FirstFit] does, and what speaks for it.
+func Choose(n artifact.Node, ranked []artifact.Engine, unmet func(artifact.Engine) []Requirement) (c Choice) {
+	at, fits := FirstFit(n, ranked, unmet)
+	for i, f := range fits {
+		c.Skipped = append(c.Skipped, Skipped{ranked[i].Label(), f.Why()})
+	}
+	if at < 0 {
+		return c
+	}
+	c.Engine = &ranked[at]
+	if next, _ := FirstFit(n, ranked[at+1:], unmet); next >= 0 {
+		c.Next = &ranked[at+1+next]
+	}
+	return c
+}
+
+// String describes it: "v3/int8, which goes before v1/int8: it asks for more of the processor".
+func (c Choice) String() string {
+	text := "no engine"
+	if c.Engine != nil {
+		text = c.Engine.Label()
+	}
+	if c.Engine != nil && c.Next != nil {
+		why := strings.TrimPrefix(artifact.WhyPreferred(*c.Engine, *c.Next), c.Engine.Label()+" ")
+		text += fmt.Sprintf(", which goes before %s: it %s", c.Next.Label(), why)
+	}
+	if c.Engine != nil && c.Next == nil {
+		text += ", the only one that fits and has passed"
+	}
+	for i, s := range c.Skipped {
+		if i > 0 {
+			return text + fmt.Sprintf("; and %d more would come first", len(c.Skipped)-1)
+		}
+		text += fmt.Sprintf("; %s would come first: %s", s.Label, s.Why)
+	}
+	return text
 }

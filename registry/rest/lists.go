@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/history"
 	"mlpromote.dev/mlpromote/registry/storage"
@@ -11,7 +12,12 @@ import (
 
 // These functions answer callers that may not read everything.
 
+// readableHeads refuses a list of an environment of which the caller may read nothing: an empty one would look like an empty environment.
 func readableHeads(ctx context.Context, r api.Interface, p storage.Principal, q HeadsQuery) ([]history.Head, error) {
+	if q.Environment != "" && !p.MayIn(storage.PermissionRead, q.Environment) {
+		return nil, registry.WithHint(registry.Errorf(registry.CodeForbidden, "%s may not read anything in %s: no grant allows it", p.Name, q.Environment),
+			"an administrator can make a token with --allow read --env %s --model '**'", q.Environment)
+	}
 	heads, err := r.Heads(ctx, q.Environment, q.Model)
 	return slices.DeleteFunc(heads, hidden(p)), err
 }

@@ -27,7 +27,7 @@ func Root(c *cobra.Command, u *ui.UI, o *Output) *cobra.Command {
 	c.Args, c.RunE = cobra.ArbitraryArgs, Unknown
 	c.SilenceUsage, c.SilenceErrors, c.SuggestionsMinimumDistance = true, true, 2
 	c.PersistentFlags().StringVar(&o.Format, "output", "text", "text or json")
-	c.PersistentFlags().BoolVarP(&o.Verbose, "verbose", "v", false, "print more on stderr")
+	c.PersistentFlags().BoolVarP(&o.Verbose, "verbose", "v", false, "print more")
 	c.SetOut(u.Stdout)
 	c.SetErr(u.Stderr)
 	c.SetFlagErrorFunc(Usage)

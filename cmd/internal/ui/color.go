@@ -26,7 +26,7 @@ func (w word) color() string {
 // uncolored ends what color begins.
 const uncolored = "\x1b[0m"
 
-// wantsColors reports whether words on stderr may be painted: it is a terminal that has colors, and
+// wantsColors reports whether words on stdout or stderr may be painted: it is a terminal that has colors, and
 // NO_COLOR does not forbid them. An empty NO_COLOR counts as unset: see https://no-color.org.
 func wantsColors(terminal bool, getenv func(string) string) bool {
 	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"

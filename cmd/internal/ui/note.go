@@ -49,7 +49,7 @@ func (u *UI) paints() bool { return u.colors && !u.JSON }
 // say writes a line for people that begins with a word.
 func (u *UI) say(begin word, text string) {
 	if to, ok := u.Stderr.(*printer); ok && u.paints() {
-		_ = to.painted(u.Program+": ", begin, " "+text+"\n") // where stderr is gone, nothing can be said
+		_ = to.painted(u.Program+": ", begin.color(), string(begin), " "+text+"\n") // where stderr is gone, nothing can be said
 		return
 	}
 	fmt.Fprintln(u.Stderr, u.Program+": "+string(begin)+" "+text)

@@ -121,8 +121,7 @@ func (u *UI) Result(text string, value any) error {
 		u.document = value
 		return nil
 	}
-	_, err := io.WriteString(u.Stdout, strings.TrimRight(text, "\n")+"\n")
-	return err
+	return u.writeMarked(strings.TrimRight(text, "\n") + "\n")
 }
 
 // Line is one of many answers, which are written as they come: with JSON, each on a line.
@@ -131,6 +130,5 @@ func (u *UI) Line(text string, value any) error {
 	if u.Streams = true; u.JSON {
 		return u.write(value, "")
 	}
-	_, err := io.WriteString(u.Stdout, strings.TrimRight(text, "\n")+"\n")
-	return err
+	return u.writeMarked(strings.TrimRight(text, "\n") + "\n")
 }

@@ -42,10 +42,10 @@ func (w *printer) Write(p []byte) (int, error) {
 }
 
 // painted writes text of ours and one of our words in color before what else is to be said.
-func (w *printer) painted(before string, painted word, after string) error {
+func (w *printer) painted(before, color, painted, after string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, err := io.WriteString(w.to, w.escaped(before)+painted.color()+string(painted)+uncolored+w.escaped(after))
+	_, err := io.WriteString(w.to, w.escaped(before)+color+painted+uncolored+w.escaped(after))
 	return err
 }
 

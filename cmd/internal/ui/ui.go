@@ -9,7 +9,7 @@
 //     that ended, and one every 15 seconds of a step that runs, so that a CI log reads well.
 //   - Messages have no final period and no exclamation mark.
 //   - What comes from elsewhere is plain: see printer.go.
-//   - Only the words error, hint and warning have a color, and only on a terminal: see color.go.
+//   - Only the words error, hint and warning have a color, and verdicts of results, and only on a terminal: see color.go, mark.go.
 package ui
 
 import (
@@ -31,11 +31,13 @@ type UI struct {
 	Verbose        bool      // stderr says more
 	Streams        bool      // documents are written as they come, one on a line
 
-	Terminal bool         // stderr is a terminal
-	bare     io.Writer    // stderr for bars, which move by escape sequences
-	colors   bool         // the terminal and the environment take colors
-	log      *slog.Logger // of a service that logs as JSON: takes what is for people
-	document any          // the result so far, with JSON
+	Terminal bool      // stderr is a terminal
+	bare     io.Writer // stderr for bars, which move by escape sequences
+	colors   bool      // the terminal and the environment take colors
+	// paintsResults is the same of stdout.
+	paintsResults bool
+	log           *slog.Logger // of a service that logs as JSON: takes what is for people
+	document      any          // the result so far, with JSON
 
 	mu    sync.Mutex
 	bars  *mpb.Progress
@@ -49,6 +51,12 @@ func New(program string, stdout, stderr *os.File, getenv func(string) string) *U
 	u := NewPlain(program, stdout, stderr)
 	u.Terminal = term.IsTerminal(int(stderr.Fd()))
 	u.colors = wantsColors(u.Terminal, getenv)
+	u.paintsResults = wantsColors(term.IsTerminal(int(stdout.Fd())), getenv)
+	wide, _, err := term.GetSize(int(stdout.Fd()))
+	if err != nil { // no terminal
+		wide = 0
+	}
+	columns.Store(int64(columnsOf(getenv, wide)))
 	return u
 }
 

@@ -29,7 +29,7 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if err != nil {
 		return Record{}, err
 	}
-	interpreter, err := i.interpreter(ctx, source)
+	interpreter, err := i.interpreter(ctx, source, command)
 	if err != nil {
 		return Record{}, err
 	}
@@ -68,11 +68,12 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	return named(r, name), nil
 }
 
-func (i *Installer) interpreter(ctx context.Context, source drivers.Source) (interpreter, error) {
+// interpreter finds what runs the driver of a toolchain. run starts the programs that are asked for their versions.
+func (i *Installer) interpreter(ctx context.Context, source drivers.Source, run runner) (interpreter, error) {
 	if source.Language == drivers.JavaScript {
-		return node(ctx, source)
+		return node(ctx, source, run)
 	}
-	return i.python(ctx, source)
+	return i.python(ctx, source, run)
 }
 
 // key derives the name of an install from its lock, interpreter and platform.

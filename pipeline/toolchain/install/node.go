@@ -14,14 +14,14 @@ import (
 )
 
 // node finds Node.js and asks for its version.
-func node(ctx context.Context, source drivers.Source) (interpreter, error) {
+func node(ctx context.Context, source drivers.Source, run runner) (interpreter, error) {
 	hint := "install Node.js " + source.Oldest + " or later with npm (on Debian: apt-get install nodejs npm)"
 	path, err := exec.LookPath("node")
 	if err != nil {
 		return interpreter{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 			"%s needs Node.js: %w", source.Name, err), "%s", hint)
 	}
-	out, err := command(ctx, path, "--version")
+	out, err := run(ctx, path, "--version")
 	if err != nil {
 		return interpreter{}, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // python finds an interpreter that the lock file supports: the one that the user named, or the
 // first of the usual ones.
-func (i *Installer) python(ctx context.Context, source drivers.Source) (interpreter, error) {
+func (i *Installer) python(ctx context.Context, source drivers.Source, run runner) (interpreter, error) {
 	names := usual()
 	if i.Python != "" {
 		names = []string{i.Python}
@@ -29,7 +29,7 @@ func (i *Installer) python(ctx context.Context, source drivers.Source) (interpre
 		if err != nil {
 			continue
 		}
-		out, err := command(ctx, path, "-I", "-c", "import platform; print(platform.python_version())")
+		out, err := run(ctx, path, "-I", "-c", "import platform; print(platform.python_version())")
 		if ctx.Err() != nil {
 			return interpreter{}, err
 		}
@@ -122,6 +122,26 @@ func installFailed(ctx context.Context, name, installer, reason, folder string, 
 		err = registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err)
 	}
 	return registry.WithHint(err, "%s", whatToDo(reason, folder, hint))
+}
+
+// runner runs a program and returns its output: [command], or one that remembers.
+type runner func(ctx context.Context, path string, args ...string) (string, error)
+
+// remembering returns a runner that starts each command line once. It is for one survey: the answers of a program change.
+func remembering(run runner) runner {
+	type answer struct {
+		out string
+		err error
+	}
+	answers := make(map[string]answer)
+	return func(ctx context.Context, path string, args ...string) (string, error) {
+		key := strings.Join(append([]string{path}, args...), "\x00")
+		if _, known := answers[key]; !known {
+			out, err := run(ctx, path, args...)
+			answers[key] = answer{out, err}
+		}
+		return answers[key].out, answers[key].err
+	}
 }
 
 // command runs a program without network access, and returns its output. The program gets only

@@ -53,8 +53,9 @@ type Missing struct {
 // accelerators.
 func (i *Installer) Survey(ctx context.Context, gpus []string) ([]Status, error) {
 	var all []Status
+	run := remembering(command) // most toolchains ask the same Python the same
 	for _, name := range drivers.Names() {
-		status, err := i.status(ctx, name, gpus)
+		status, err := i.status(ctx, name, gpus, run)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +64,7 @@ func (i *Installer) Survey(ctx context.Context, gpus []string) ([]Status, error)
 	return all, nil
 }
 
-func (i *Installer) status(ctx context.Context, name string, gpus []string) (Status, error) {
+func (i *Installer) status(ctx context.Context, name string, gpus []string, run runner) (Status, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return Status{}, err
@@ -86,7 +87,7 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 	}
 	s.Missing = missing(source, gpus)
 	if s.State != StateInstalled {
-		s.Missing = append(i.missingInterpreter(ctx, source), s.Missing...)
+		s.Missing = append(i.missingInterpreter(ctx, source, run), s.Missing...)
 	}
 	if s.State == StateAvailable && slices.ContainsFunc(s.Missing, func(m Missing) bool { return m.For == "" }) {
 		s.State = StateLacking
@@ -152,19 +153,19 @@ func hasLibrary(name string) bool {
 }
 
 // missingInterpreter returns what is missing to create an environment.
-func (i *Installer) missingInterpreter(ctx context.Context, source drivers.Source) []Missing {
+func (i *Installer) missingInterpreter(ctx context.Context, source drivers.Source, run runner) []Missing {
 	language := "Python "
 	if source.Language == drivers.JavaScript {
 		language = "Node.js "
 	}
-	python, err := i.interpreter(ctx, source)
+	python, err := i.interpreter(ctx, source, run)
 	if err != nil {
 		return []Missing{{What: language + source.Oldest + " or later", Hint: strings.Join(registry.Hints(err), "; ")}}
 	}
 	if source.Language == drivers.JavaScript {
 		return nil
 	}
-	if _, err := command(ctx, python.path, "-I", "-c", "import venv, ensurepip"); err != nil {
+	if _, err := run(ctx, python.path, "-I", "-c", "import venv, ensurepip"); err != nil {
 		return []Missing{{What: "the venv module of " + python.path, Hint: "on Debian: apt-get install python3-venv"}}
 	}
 	return nil

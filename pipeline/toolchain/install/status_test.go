@@ -46,6 +46,26 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// A survey asks a Python once what it is, whatever the number of toolchains: starting it takes most of the time.
+func TestSurveyAsksOnce(t *testing.T) {
+	t.Parallel()
+	installer, _ := newFake(t, "3.12.1", "", "")
+	folder := t.TempDir()
+	installer.Python = filepath.Join(folder, "python3")
+	asked := filepath.Join(folder, "asked")
+	if err := toolchaintest.WriteProgram(installer.Python, "#!/bin/sh\necho >>"+asked+"\necho 3.12.1\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{2, 4} { // its version, and its venv module; a later survey asks anew
+		if s := status(t, installer, name); s.State != install.StateAvailable {
+			t.Errorf("onnxruntime is %s, want available", s.State)
+		}
+		if lines, err := os.ReadFile(asked); err != nil || len(lines) != want {
+			t.Errorf("the Python was started %d times (%v), want %d", len(lines), err, want)
+		}
+	}
+}
+
 // What is missing is said, with what to do, and for what it is needed.
 func TestSurveyLacks(t *testing.T) {
 	t.Parallel()

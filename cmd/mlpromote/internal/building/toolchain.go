@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -150,8 +151,8 @@ func sizeText(f toolchains.Found) string {
 // statusText is a table of toolchains with what to do about each, and below it what some
 // of them lack for part of their work.
 func statusText(all []toolchains.Status) string {
-	rows := [][]string{{"NAME", "VERSION", "STATE", "SIZE", "FOLDER, OR WHAT TO DO"}}
-	notes := ""
+	rows := [][]string{{"NAME", "VERSION", "STATE", "SIZE", "WHAT TO DO"}}
+	notes, folder := "", ""
 	for _, s := range all {
 		if s.State != toolchains.StateInstalled {
 			rows = append(rows, []string{s.Name, s.Version, string(s.State), "-", howTo(s)})
@@ -164,7 +165,11 @@ func statusText(all []toolchains.Status) string {
 			case !f.Current:
 				state = "old"
 			}
-			rows = append(rows, []string{f.Name, f.Version, state, sizeText(f), f.Dir})
+			dir := f.Dir
+			if f.Host == nil {
+				folder, dir = filepath.Dir(f.Dir), "-"
+			}
+			rows = append(rows, []string{f.Name, f.Version, state, sizeText(f), dir})
 		}
 		for _, m := range s.Missing {
 			switch {
@@ -174,6 +179,9 @@ func statusText(all []toolchains.Status) string {
 				notes += fmt.Sprintf("\n%s is installed and will not work: it lacks %s (%s)", s.Name, m.What, m.Hint)
 			}
 		}
+	}
+	if folder != "" {
+		notes = "\ninstalls are in " + ui.Plain(folder) + notes
 	}
 	return ui.Table(rows) + notes
 }

@@ -25,7 +25,7 @@ func (v Verbs) Bisect() *cobra.Command {
 	var all bool
 	var o diagnose.BisectOptions
 	c := &cobra.Command{
-		Use:   "bisect [REF | MODEL --env ENV]",
+		Use:   "bisect [REF | MODEL [--env ENV]]",
 		Short: "Find the first tensor in which an engine and the reference model part ways",
 		Long: `Runs the engine and the reference model on some cases, the worst of its newest report among them, with inner
 tensors as outputs, and compares them in the order of the graph. It names the first tensor with a ratio of
@@ -55,7 +55,7 @@ REF defaults to the last build here. --engine is not needed if the release has o
 				return err
 			}
 			return v.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := v.ModelOrReference(i, "bisect", environment, args)
+				ref, err := v.ModelOrReference(c.Context(), i, "bisect", environment, args)
 				if err != nil {
 					return err
 				}

@@ -19,7 +19,7 @@ func (v Verbs) Profile() *cobra.Command {
 	var environment, engine string
 	var all bool
 	c := &cobra.Command{
-		Use:   "profile [REF | MODEL --env ENV]",
+		Use:   "profile [REF | MODEL [--env ENV]]",
 		Short: "Show where the time of an engine goes: loading, copies, and each operator",
 		Long: `Runs the first case on an engine as nodes load it, and reads the runtime's own profile: what loading takes, what
 copies between devices and layouts take, and the time of each node of the engine's graph, the costliest first. The first
@@ -36,7 +36,7 @@ REF defaults to the last build here. --engine is not needed if the release has o
 				return err
 			}
 			return v.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := v.ModelOrReference(i, "profile", environment, args)
+				ref, err := v.ModelOrReference(c.Context(), i, "profile", environment, args)
 				if err != nil {
 					return err
 				}

@@ -25,7 +25,7 @@ import (
 func (v Verbs) Readiness() *cobra.Command {
 	var environment, to string
 	c := &cobra.Command{
-		Use:   "readiness [REF | MODEL --env ENV]",
+		Use:   "readiness [REF | MODEL [--env ENV]]",
 		Short: "List the proofs of a release, and missing proofs",
 		Long: `A checklist for a team before a release goes on: built once, reference model cross-checked, parity on
 the target, worst case, accuracy with a bound, latency, load profile, repeats, batches and shapes, calibration, unsafe
@@ -42,7 +42,7 @@ Exit code 0, whatever is missing.`,
 		Annotations: map[string]string{command.Markdown: "the checklist"},
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := v.ModelOrReference(i, "readiness", environment, args)
+				ref, err := v.ModelOrReference(c.Context(), i, "readiness", environment, args)
 				if err != nil {
 					return err
 				}

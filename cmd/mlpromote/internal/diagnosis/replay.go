@@ -170,11 +170,11 @@ func (v Verbs) toReplay(ctx context.Context, i *wiring.Instance, file string, da
 	diagnose.ReplayOptions, error) {
 	run := diagnose.ReplayOptions{Engine: o.engine, Case: o.number}
 	if figures, err := percase.Read(data); err == nil {
-		return v.ofFigures(i, figures, o, run)
+		return v.ofFigures(ctx, i, figures, o, run)
 	}
 	var saved savedCase
 	if err := json.Unmarshal(data, &saved); err == nil && saved.V == 1 && saved.Ref != "" && len(saved.Inputs) > 0 {
-		return v.ofSaved(i, file, saved, o, run)
+		return v.ofSaved(ctx, i, file, saved, o, run)
 	}
 	subject, report, err := reportIn(data)
 	if err != nil {
@@ -194,12 +194,12 @@ func (v Verbs) toReplay(ctx context.Context, i *wiring.Instance, file string, da
 		ref, err := holder(ctx, i, subject)
 		return ref, run, err
 	}
-	ref, err := v.ModelOrReference(i, "replay", "", []string{o.ref})
+	ref, err := v.ModelOrReference(ctx, i, "replay", "", []string{o.ref})
 	return ref, run, err
 }
 
 // ofFigures is the worst case of per-case figures: the one with the largest error.
-func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOptions, run diagnose.ReplayOptions) (registry.Ref,
+func (v Verbs) ofFigures(ctx context.Context, i *wiring.Instance, figures percase.Figures, o replayOptions, run diagnose.ReplayOptions) (registry.Ref,
 	diagnose.ReplayOptions, error) {
 	if o.ref == "" || o.engine == "" {
 		return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid,
@@ -219,12 +219,12 @@ func (v Verbs) ofFigures(i *wiring.Instance, figures percase.Figures, o replayOp
 		return registry.Ref{}, run, registry.Errorf(registry.CodeInvalid,
 			"no case of the figures differs from the reference model: name one with --case")
 	}
-	ref, err := v.ModelOrReference(i, "replay", "", []string{o.ref})
+	ref, err := v.ModelOrReference(ctx, i, "replay", "", []string{o.ref})
 	return ref, run, err
 }
 
 // ofSaved is a case that replay saved.
-func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o replayOptions, run diagnose.ReplayOptions) (registry.Ref,
+func (v Verbs) ofSaved(ctx context.Context, i *wiring.Instance, file string, saved savedCase, o replayOptions, run diagnose.ReplayOptions) (registry.Ref,
 	diagnose.ReplayOptions, error) {
 	path := filepath.Join(filepath.Dir(file), "case.npz")
 	f, err := os.Open(path)
@@ -249,7 +249,7 @@ func (v Verbs) ofSaved(i *wiring.Instance, file string, saved savedCase, o repla
 		run.Inputs[name] = t
 	}
 	run.Engine = cmp.Or(run.Engine, string(saved.Engine))
-	ref, err := v.ModelOrReference(i, "replay", "", []string{cmp.Or(o.ref, saved.Ref)})
+	ref, err := v.ModelOrReference(ctx, i, "replay", "", []string{cmp.Or(o.ref, saved.Ref)})
 	return ref, run, err
 }
 

@@ -17,20 +17,33 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+// environmentsSchema names the schema of environments.yaml.
+const environmentsSchema = "environments"
+
 func schemaCommand(a *program.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema [PREDICATE]",
-		Short: "Print the JSON Schema of mlpromote.yaml, or of a signed predicate",
+		Use:   "schema [PREDICATE | environments]",
+		Short: "Print the JSON Schema of mlpromote.yaml, environments.yaml or a signed predicate",
 		Long: `Prints the JSON Schema of mlpromote.yaml, as this program reads it. init writes it next to the
 spec as ` + spec.SchemaFile + `, where the first line of the spec points editors to it.
 
+With "environments", prints the JSON Schema of environments.yaml. Put it next to the file, where the first line of the file points
+editors to it:
+
+  # yaml-language-server: $schema=` + schemas.EnvironmentsFile + `
+
 With the name of a predicate, prints the JSON Schema of its signed content:
 ` + predicateNames(),
-		Example: "  mlpromote schema > " + spec.SchemaFile + "\n  mlpromote schema parity > parity.schema.json",
-		Args:    command.AtMost("PREDICATE"),
+		Example: "  mlpromote schema > " + spec.SchemaFile + "\n  mlpromote schema parity > parity.schema.json\n" +
+			"  mlpromote schema environments > .mlpromote/" + schemas.EnvironmentsFile,
+		Args:      command.AtMost("PREDICATE"),
+		ValidArgs: append([]string{environmentsSchema}, schemas.Predicates()...),
 		RunE: func(_ *cobra.Command, args []string) error {
 			schema, err := spec.Schema()
-			if len(args) == 1 {
+			switch {
+			case len(args) == 1 && args[0] == environmentsSchema:
+				schema, err = schemas.Environments(), nil
+			case len(args) == 1:
 				schema, err = schemas.Predicate(args[0])
 			}
 			if err != nil {

@@ -200,10 +200,14 @@ func (a *Admission) deny(ctx context.Context, in *connect.Registry, partial bool
 		return err
 	}
 	if a.Partial && !partial {
+		unread, way := "all models of "+a.Environment, "use a token with read for them, or --model NAME"
+		if a.Model != "" {
+			unread, way = a.Model+" in "+a.Environment, "use a token with read for "+a.Model+" in all of them"
+		}
 		return registry.WithHint(registry.Errorf(registry.CodeForbidden,
-			"export policy: the token may not read all models of %s and of the environments before it: "+
-				"the policy would admit digests of theirs that may not be used", a.Environment),
-			"use a token with read for them, or --model NAME; --partial writes the policy without them")
+			"export policy: the token may not read %s and the environments before it: "+
+				"the policy would admit digests from there that may not be used", unread),
+			"%s; --partial writes the policy without them", way)
 	}
 	found := denials{objected: map[registry.Digest]*Denied{}, allowed: map[registry.Digest]bool{}}
 	for _, c := range candidates {

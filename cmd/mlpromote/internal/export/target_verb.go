@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/node/cluster"
 )
 
@@ -49,7 +50,7 @@ versions of runtimes, are in comments and on stderr: let the pod ask mlpromote-n
 				return registry.Errorf(registry.CodeInvalid, "--engine is an engine of a REF: want it without --node-type")
 			}
 			return v.At().With(c.Context(), func(i *wiring.Instance) error {
-				target, err := o.target(c.Context(), i, args)
+				target, err := v.targetOf(c.Context(), i, o, args)
 				if err != nil {
 					return err
 				}
@@ -77,8 +78,8 @@ func atMostOne(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// target finds the target that the flags name.
-func (o targetFlags) target(ctx context.Context, i *wiring.Instance, args []string) (artifact.Target, error) {
+// targetOf finds the target that the flags name, and warns of an engine that nodes do not get.
+func (v Verbs) targetOf(ctx context.Context, i *wiring.Instance, o targetFlags, args []string) (artifact.Target, error) {
 	if o.nodeType != "" {
 		described, err := i.NodeTypes.Get(ctx, o.nodeType)
 		if registry.HasCode(err, registry.CodeNotFound) {
@@ -100,7 +101,32 @@ func (o targetFlags) target(ctx context.Context, i *wiring.Instance, args []stri
 	if err != nil {
 		return artifact.Target{}, err
 	}
-	return chooseTarget(release, o.engine)
+	target, err := chooseTarget(release, o.engine)
+	if err != nil {
+		return target, err
+	}
+	return target, v.warnOfQuarantine(ctx, i, ref.Environment, release, target, o.engine)
+}
+
+// warnOfQuarantine warns if the release, or each of its engines that is meant, is in quarantine: no node gets it.
+func (v Verbs) warnOfQuarantine(ctx context.Context, i *wiring.Instance, environment string, r artifact.Release, target artifact.Target, label string) error {
+	claims, _, err := i.Claims(ctx, environment, r)
+	if err != nil {
+		return err
+	}
+	for _, q := range evidence.Quarantines(r, claims, r.Digest) {
+		v.UI.Note("warning: %s %s is in quarantine (%q): no node gets it", r.Model, r.Tag(), q.Reason())
+		return nil
+	}
+	for _, e := range r.Engines {
+		if e.Target.Name != target.Name || label != "" && e.Label() != label {
+			continue
+		}
+		for _, q := range evidence.Quarantines(r, claims, e.Digest) {
+			v.UI.Note("warning: engine %s is in quarantine (%q): no node gets it", e.Label(), q.Reason())
+		}
+	}
+	return nil
 }
 
 // chooseTarget is the target of the engine with a label, or the one that all engines share.

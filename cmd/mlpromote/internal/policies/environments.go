@@ -14,7 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/schemas"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/history"
@@ -23,7 +22,7 @@ import (
 )
 
 func environmentsCommand(a *program.App) *cobra.Command {
-	return command.Group("environments", "Check environments.yaml, and print its schema", environmentsCheckCommand(a), environmentsSchemaCommand(a))
+	return command.Group("environments", "Check environments.yaml", environmentsCheckCommand(a))
 }
 
 func environmentsCheckCommand(a *program.App) *cobra.Command {
@@ -86,23 +85,6 @@ func stillThere(ctx context.Context, a *program.App, files config.Files, s confi
 		agreed, err := db.Agreed(ctx, history.Configuration{})
 		return agreed, errors.Join(err, db.Close())
 	})
-}
-
-func environmentsSchemaCommand(a *program.App) *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of environments.yaml",
-		Long: `Prints the JSON Schema of environments.yaml, as this program reads it. Put it next to the file, where
-the first line of the file points editors to it:
-
-  # yaml-language-server: $schema=` + schemas.EnvironmentsFile,
-		Example: "  mlpromote environments schema > .mlpromote/" + schemas.EnvironmentsFile,
-		Args:    command.Exactly(),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := a.UI.Stdout.Write(schemas.Environments())
-			return err
-		},
-	}
 }
 
 // checkedEnvironments is what a check of environments.yaml prints.

@@ -3,7 +3,6 @@
 package policies
 
 import (
-	"encoding/json"
 	"reflect"
 
 	"github.com/spf13/cobra"
@@ -28,7 +27,6 @@ func Documents() map[string][]reflect.Type {
 		"configuration adopt":  {reflect.TypeFor[history.Configuration]()},
 		"configuration status": {reflect.TypeFor[history.ConfigurationStatus]()},
 		"environments check":   {reflect.TypeFor[checkedEnvironments]()},
-		"environments schema":  {reflect.TypeFor[json.RawMessage]()}, // of environments.yaml: the same with text
 		"key generate":         {reflect.TypeFor[generatedKey]()},
 		"key identity":         {reflect.TypeFor[usedIdentity]()},
 		"key timestamps":       {reflect.TypeFor[usedTimestamps]()},

@@ -22,7 +22,7 @@ func trustExportCommand(a *program.App) *cobra.Command {
 	var environment, file, keyID string
 	var dsse bool
 	c := &cobra.Command{
-		Use:   "export [REF | MODEL --env ENV] -o FILE",
+		Use:   "export [REF | MODEL [--env ENV]] -o FILE",
 		Short: "Write the verification summary of a promoted release to a file",
 		Long: `Writes the statement with which the promoter allowed a release in an environment: a SLSA
 verification summary (VSA), bound to the release, its engines and the environment. With --dsse it
@@ -39,7 +39,7 @@ quarantine that comes later does not change the file.`,
 				return registry.Errorf(registry.CodeInvalid, "trust export --key-id: want --dsse too: a sigstore bundle has no key ID")
 			}
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "trust export", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "trust export", environment, args)
 				if err != nil {
 					return err
 				}

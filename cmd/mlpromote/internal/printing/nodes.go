@@ -2,9 +2,11 @@ package printing
 
 import (
 	"fmt"
+	"strings"
 
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/storage"
 )
 
@@ -20,4 +22,19 @@ func NodeLines(indent string, reports []storage.NodeReport) []string {
 		lines = append(lines, ui.Plain(line))
 	}
 	return lines
+}
+
+// NodesGet lists what node types get of a release; without any, the order in which nodes get its engines.
+func NodesGet(r artifact.Release, all []artifact.NodeEngine) string {
+	var items []string
+	for _, n := range all {
+		items = append(items, n.String())
+	}
+	if len(all) > 0 {
+		return ui.Paragraph("nodes get: "+strings.Join(items, ", "), "  ")
+	}
+	for _, e := range r.Ranked() {
+		items = append(items, e.Label())
+	}
+	return ui.Paragraph("nodes get the first that they can run: "+strings.Join(items, ", "), "  ")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/api"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
-	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func promoteCommand(a *program.App) *cobra.Command {
@@ -42,8 +40,8 @@ stderr names the engine that each registered node type gets of the release.
 A version that is older than the one in the destination is refused: mlpromote rollback goes back, and --downgrade
 promotes an older version that is meant.
 
-stdout: the ref in the destination; with --dry-run the requirements, which --output markdown writes for a comment, with
-the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
+stdout: the ref in the destination; with --dry-run the requirements that are not met, and the number of those that are. -v lists
+these, too; --output markdown writes all for a comment, with the command that meets each. Exit code 4: the policy refuses, also when the time is over.`,
 		Example: "  mlpromote promote --dry-run\n  mlpromote promote --dry-run --output markdown >decision.md\n  mlpromote promote --wait 30m\n" +
 			"  mlpromote promote --reason 'reads blurred digits'",
 		Args:        command.AtMost("REF"),
@@ -99,6 +97,7 @@ func promote(ctx context.Context, a *program.App, i *wiring.Instance, req api.Pr
 		tellHead(a, promotion)
 		tellLost(ctx, a, i, promotion)
 		tellLeftOut(ctx, a, i, promotion)
+		tellOrder(ctx, a, i, promotion)
 	}
 	tellNodes(a, promotion)
 	for _, w := range promotion.Decision.Withheld {
@@ -113,7 +112,7 @@ func promote(ctx context.Context, a *program.App, i *wiring.Instance, req api.Pr
 			return out
 		}
 		tellPages(a, reasons)
-		return err
+		return shown(a, promotion, err)
 	}
 	if err != nil {
 		refused(a, promotion, obstacles(ctx, i, promotion, err))
@@ -121,6 +120,23 @@ func promote(ctx context.Context, a *program.App, i *wiring.Instance, req api.Pr
 	}
 	tellCredentials(a, i, promotion.From, promotion.Environment)
 	return promoted(a, i, promotion)
+}
+
+// shown is the error of a decision whose requirements are printed: it does not repeat them.
+func shown(a *program.App, p api.Promotion, refused error) error {
+	unmet := len(p.Decision.Unmet())
+	if a.UI.JSON || unmet == 0 || !registry.HasCode(refused, registry.CodePolicy) {
+		return refused
+	}
+	short := registry.Errorf(registry.CodePolicy, "%s does not take this release: %s not met", p.Environment, registry.Count(unmet, "requirement"))
+	if p.Unchanged {
+		short = registry.Errorf(registry.CodePolicy, "%s is already at %s of %s, but would no longer accept it: %s not met",
+			p.Environment, p.Version, p.Model, registry.Count(unmet, "requirement"))
+	}
+	for _, hint := range registry.Hints(refused) {
+		short = registry.WithHint(short, "%s", hint)
+	}
+	return short
 }
 
 // toPromote is the release that is promoted: by a ref, or by a model in the environment that the destination takes
@@ -199,6 +215,16 @@ func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p api.
 
 // maxNodes is how many node types a promotion names on a terminal.
 const maxNodes = 20
+
+// tellOrder says in which order nodes get the engines of the release, if there are no node types. Without the release it says nothing.
+func tellOrder(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
+	if len(p.NodesGet) > 0 {
+		return
+	}
+	if release, err := i.Release(ctx, p.From, p.Model, string(p.Release)); err == nil {
+		a.UI.Note("%s", ui.Layout(printing.NodesGet(release, nil)))
+	}
+}
 
 // tellNodes says which engine each node type gets of the release.
 func tellNodes(a *program.App, p api.Promotion) {
@@ -285,25 +311,13 @@ func refused(a *program.App, p api.Promotion, reasons []api.Obstacle) {
 // decisionText is a decision, and refused the error with which the promotion would end.
 func decisionText(a *program.App, p api.Promotion, refused error) string {
 	if a.Output.Format != command.Markdown {
-		return requirementsText(p.Decision)
+		return requirementsText(p.Decision, a.Output.Verbose)
 	}
 	why := ""
 	if refused != nil {
 		why = refused.Error()
 	}
 	return cireport.Decision(p, why)
-}
-
-func requirementsText(d policy.Decision) string {
-	rows := [][]string{{"REQUIREMENT", "OF", "STATE", "DETAIL"}}
-	for _, r := range d.Requirements {
-		state := r.State()
-		if !r.Met {
-			state = strings.ToUpper(state)
-		}
-		rows = append(rows, []string{r.Name, r.Subject, state, r.Detail})
-	}
-	return ui.Table(rows)
 }
 
 // promoteWaiting promotes, and while evidence is all that is missing, again when the model has new events, until the

@@ -26,7 +26,7 @@ import (
 func inspectCommand(a *program.App) *cobra.Command {
 	var environment string
 	c := &cobra.Command{
-		Use:   "inspect [REF | MODEL --env ENV]",
+		Use:   "inspect [REF | MODEL [--env ENV]]",
 		Short: "Show a release, its engines and the evidence for them",
 		Long: `Shows the content of a release, the results of its engines in their newest reports, which
 quarantines stand, and who approved it. REF defaults to the last build here.`,
@@ -35,7 +35,7 @@ quarantines stand, and who approved it. REF defaults to the last build here.`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "inspect", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "inspect", environment, args)
 				if err != nil {
 					return err
 				}
@@ -58,24 +58,23 @@ quarantines stand, and who approved it. REF defaults to the last build here.`,
 
 func inspectText(i inspection.Result) string {
 	r := i.Release
-	rows := [][]string{append(engineHeader(), "SIZE", "TOOLCHAIN", "DIGEST")}
+	rows := [][]string{{"ENGINE", "SIZE", "TOOLCHAIN", "DIGEST"}}
 	if i.Source != nil {
-		row := append([]string{"reference", "-"}, referenceFigures(i.Engines)...)
-		rows = append(rows, append(row, ui.Size(i.Source.Bytes), "-", ui.Short(i.Source.Digest)))
+		rows = append(rows, []string{"reference model", ui.Size(i.Source.Bytes), "-", ui.Short(i.Source.Digest)})
 	}
+	var engines []judged
+	loads := ""
 	for n, e := range i.Engines {
 		engine := r.Engines[n]
-		row := append([]string{e.Label, verdict(e.Parity)}, figures(e.Parity, e.Performance)...)
-		rows = append(rows, append(row, ui.Size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, ui.Short(engine.Digest)))
+		rows = append(rows, []string{e.Label, ui.Size(engine.Bytes), engine.Toolchain.Name + " " + engine.Toolchain.Version, ui.Short(engine.Digest)})
+		engines = append(engines, judged{e.Label, e.Parity, e.Performance})
+		loads += printing.Load(engine.Label(), engine.Load)
 	}
-	loads := ""
-	for _, e := range r.Engines {
-		loads += printing.Load(e.Label(), e.Load)
-	}
-	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\n%s\n\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, crossCheckText(i.CrossCheck), r.Limits,
+	return fmt.Sprintf("%s\nmodel    %s %s\n%ssources  %s\n%s\nlimits   %s\n%s%s%s\n%s\n%s\n%s%s\n%s\n%s\n\nevidence%s\n",
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, ui.Hanging("golden   ", crossCheckText(i.CrossCheck)), r.Limits,
 		leftOutText(i.LeftOut), printing.Names(i.Names),
-		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals), ui.Table(rows), loads, nodesGetText(r, i.NodesGet), evidenceText(i))
+		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals),
+		judgedTable(engines), measuredTable(engines, marginOrReason), ui.Table(rows), loads, printing.NodesGet(r, i.NodesGet), columnsPage, evidenceText(i))
 }
 
 // nodesGet asks for each registered node type which engine of a release it gets. Who may not read node types sees none.
@@ -99,34 +98,6 @@ func nodesGet(ctx context.Context, i *wiring.Instance, environment string, r art
 		all = append(all, n)
 	}
 	return all, nil
-}
-
-// nodesGetText lists what node types get; without any, the order in which nodes get the engines.
-func nodesGetText(r artifact.Release, all []artifact.NodeEngine) string {
-	const width = 80
-	var items []string
-	title := "nodes get"
-	for _, n := range all {
-		items = append(items, n.String())
-	}
-	if len(all) == 0 {
-		title = "nodes get the first that they can run"
-		for _, e := range r.Ranked() {
-			items = append(items, e.Label())
-		}
-	}
-	line, text := title+":", ""
-	for n, item := range items {
-		item = " " + ui.Plain(item)
-		if n < len(items)-1 {
-			item += ","
-		}
-		if len(line)+len(item) > width {
-			text, line = text+line+"\n", " "
-		}
-		line += item
-	}
-	return text + line
 }
 
 // originText says from which commit the release was built.
@@ -194,24 +165,6 @@ func approvalsText(all []evidence.GivenApproval) string {
 		text += "\n"
 	}
 	return text
-}
-
-func verdict(p *evidence.ParityReport) string {
-	if p == nil {
-		return "-"
-	}
-	return string(p.Verdict)
-}
-
-// referenceFigures are the reference's own accuracy and latency, as the first engine's
-// reports have them: all engines of a verification share one run.
-func referenceFigures(engines []inspection.Engine) []string {
-	for _, e := range engines {
-		if e.Parity != nil && e.Performance != nil {
-			return ownFigures(e.Parity, e.Performance)
-		}
-	}
-	return figures(nil, nil)
 }
 
 func evidenceText(i inspection.Result) string {

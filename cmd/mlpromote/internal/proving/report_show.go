@@ -20,7 +20,7 @@ import (
 func reportShowCommand(a *program.App) *cobra.Command {
 	var environment, engine string
 	c := &cobra.Command{
-		Use:   "show [REF | MODEL --env ENV]",
+		Use:   "show [REF | MODEL [--env ENV]]",
 		Short: "Show the proofs of a release's engines on one page",
 		Long: `Shows the newest reports of trusted verifiers about every engine: each limit with the measured
 value, the bounds that the cases prove, and the margin, which is the unused part of the limit. Then the conclusion for other inputs, the errors of the cases by size, the worst element, checks beyond the cases, and latency compared with the reference
@@ -30,7 +30,7 @@ model and of the engine that the next environment had. REF defaults to the last 
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "report show", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "report show", environment, args)
 				if err != nil {
 					return err
 				}
@@ -115,14 +115,14 @@ func engineReport(e inspection.Engine) string {
 	if p == nil {
 		return ui.Plain(e.Label) + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target\n"
 	}
-	text := fmt.Sprintf("%s: %s%s\n", ui.Plain(e.Label), p.Verdict, latencyVerdict(e.Performance)) + indent(linesTable(*p))
+	text := fmt.Sprintf("%s: %s%s\n", ui.Plain(e.Label), p.Verdict, latencyVerdict(e.Performance)) + linesTable(*p)
 	for _, reason := range p.Reasons {
 		text += "  " + ui.Plain(reason.Message) + "\n"
 	}
 	text += "\n"
 	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
 		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
-	text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
+	text += "  " + confidenceText(*p) + "\n\n" + checksTable(p) + provesText(p)
 	if a := p.Accuracy; a != nil && a.Program != "" {
 		text += fmt.Sprintf("  %s is the mean of the scores that a program of the release gave to %s: %s\n",
 			ui.Plain(a.Metric), registry.Count(a.Cases, "case"), ui.Plain(string(a.Program)))

@@ -1,7 +1,6 @@
 package proving
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -11,15 +10,10 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
-	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
 )
-
-func indent(table string) string {
-	return "  " + strings.ReplaceAll(strings.TrimRight(table, "\n"), "\n", "\n  ") + "\n"
-}
 
 // ofCases is how many of the cases ran.
 func ofCases(c evidence.CasesRun) string {
@@ -43,13 +37,13 @@ func confidenceText(p evidence.ParityReport) string {
 func linesTable(p evidence.ParityReport) string {
 	rows := [][]string{{"LINE", "VERDICT", "WORST", "JUDGED ON"}}
 	for _, line := range validators.Lines(p) {
-		verdict := string(line.Verdict)
-		if line.Verdict == evidence.VerdictRecorded {
-			verdict = "-"
+		verdict := line.Verdict
+		if verdict == evidence.VerdictRecorded {
+			verdict = ""
 		}
-		rows = append(rows, []string{string(line.Name), verdict, ui.Dash(line.Worst), ui.Plain(line.Basis)})
+		rows = append(rows, []string{string(line.Name), printing.Verdict(verdict), ui.Dash(line.Worst), ui.Plain(line.Basis)})
 	}
-	return ui.Table(rows)
+	return ui.TableBehind("  ", rows)
 }
 
 // checksTable has a row for each limit.
@@ -62,9 +56,9 @@ func checksTable(p *evidence.ParityReport) string {
 		}
 		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind),
 			validators.FigureWord(c, metricOf(p)), validators.ValueText(c, float64(c.Value)),
-			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
+			validators.BoundsText(c), validators.LimitText(c), validators.MarginText(c), fmt.Sprint(c.Cases), worst, printing.Verdict(c.Verdict)})
 	}
-	return ui.Table(rows)
+	return ui.TableBehind("  ", rows)
 }
 
 // metricOf is the metric of the accuracy in a report; empty if there is none.
@@ -86,7 +80,7 @@ func slicesText(p *evidence.ParityReport) string {
 			validators.AccuracyText(s.Accuracy, s.Low) + " to " + validators.AccuracyText(s.Accuracy, s.High),
 			validators.AccuracyText(s.Accuracy, s.Accuracy.Reference)})
 	}
-	return "\n" + indent(ui.Table(rows)) + "\n"
+	return "\n" + ui.TableBehind("  ", rows) + "\n"
 }
 
 // provesText is what limits that held on every case say of other inputs.
@@ -187,7 +181,7 @@ func latencyText(l *evidence.PerformanceReport) string {
 		}
 		rows = append(rows, []string{of.name, printing.Duration(of.P50Ns), printing.Duration(of.P99Ns), fmt.Sprintf("%.0f", of.PerSecond), ratio})
 	}
-	text := "\n" + indent(ui.Table(rows))
+	text := "\n" + ui.TableBehind("  ", rows)
 	if r := l.Ratio; r != nil {
 		text += fmt.Sprintf("  p50 is %.3g times the p50 of the engine that %s had, between %.3g and %.3g; "+
 			"beside itself, between %.3g and %.3g (release %s)\n",
@@ -228,39 +222,4 @@ func fitnessText(f *evidence.Fitness) string {
 		return ""
 	}
 	return "  machine: " + strings.Join(said, "; ") + "\n"
-}
-
-// briefs is a line for each engine: what failed first, or the limit with the smallest margin.
-func briefs(engines []verify.VerifiedEngine) string {
-	text := ""
-	for _, e := range engines {
-		if said := brief(e.Parity); said != "" {
-			text += ui.Plain(fmt.Sprintf("%s: %s: %s", e.Label, e.Parity.Verdict, said)) + "\n"
-		}
-		if slow := latencyVerdict(&e.Performance); slow != "" {
-			text += ui.Plain(e.Label+strings.TrimPrefix(slow, ";")+": "+whyNot(e.Performance.ReportHead)) + "\n"
-		}
-	}
-	return text
-}
-
-func brief(p evidence.ParityReport) string {
-	if p.Verdict != evidence.VerdictPass {
-		return whyNot(p.ReportHead)
-	}
-	checks := p.Checks.OfCases()
-	if len(checks) == 0 {
-		return ""
-	}
-	tightest := slices.MinFunc(checks, func(a, b evidence.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
-	value := validators.ValueText(tightest, float64(tightest.Value))
-	if tightest.Low != nil {
-		value += " (" + validators.BoundsText(tightest) + ")"
-	}
-	subject := ""
-	if tightest.Output != "" {
-		subject = "output " + tightest.Output + ", "
-	}
-	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", validators.MarginText(tightest),
-		subject, validators.FigureWord(tightest, metricOf(&p)), value, validators.LimitText(tightest))
 }

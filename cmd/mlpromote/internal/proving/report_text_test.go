@@ -1,7 +1,6 @@
 package proving
 
 import (
-	"math"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -55,48 +54,5 @@ func TestFitnessText(t *testing.T) {
 		if got := costText(&report) + fitnessText(report.Fitness); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-// The brief line of an engine is its limit with the smallest margin, or what failed first.
-func TestBrief(t *testing.T) {
-	t.Parallel()
-	f := func(v float64) *evidence.Figure { figure := evidence.Figure(v); return &figure }
-	checks := evidence.Checks{
-		{Trial: evidence.TrialCases, Output: "y", Figure: "maxError", Value: 0.25, Limit: new(evidence.Figure(1))},
-		{Trial: evidence.TrialCases, Output: "y", Figure: "top1", Value: 1, Low: f(0.9917), High: f(1), Limit: new(evidence.Figure(0.99)), AtLeast: true},
-	}
-	pass := evidence.ParityReport{ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass}, Checks: checks, Rules: evidence.ReportRules}
-	failed := pass
-	failed.Verdict, failed.Reasons = evidence.VerdictFail, []evidence.Reason{{Message: "y has 3 NaN"}, {Message: "more"}}
-	for want, report := range map[string]evidence.ParityReport{
-		"smallest margin 17 %: output y, same best class 100 % (99.17 % to 100 %), at least 99 %": pass,
-		"y has 3 NaN":           failed,
-		"":                      {ReportHead: evidence.ReportHead{Verdict: evidence.VerdictPass}},
-		"the verdict is failed": {ReportHead: evidence.ReportHead{Verdict: "failed"}},
-	} {
-		if got := brief(report); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// The table of engines has the share of equal classes that is judged, and without a limit that of all rows.
-func TestSameClassIsThatOfTheLimit(t *testing.T) {
-	t.Parallel()
-	rows := evidence.Figure(0.9544)
-	p := evidence.ParityReport{Outputs: map[string]evidence.OutputFigures{"logits": {Top1: &rows, CosineMin: 0.5}, "other": {CosineMin: 0.9}}}
-	top1 := func() string { return figures(&p, nil)[4] }
-	if got := top1(); got != "95.44 %" {
-		t.Errorf("without a limit: %s, want that of all rows", got)
-	}
-	p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "logits", Figure: "snrDb", Value: 12}, {Trial: evidence.TrialCases, Output: "other", Figure: "top1", Value: 0.5},
-		{Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Slice: "3", Value: 0.7}, {Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Value: 0.9546}}
-	if got := top1(); got != "95.46 %" {
-		t.Errorf("with a limit: %s, want what it judges", got)
-	}
-	p.Checks = evidence.Checks{{Trial: evidence.TrialCases, Output: "logits", Figure: "top1", Value: evidence.Figure(math.NaN())}}
-	if got := top1(); got != "95.44 %" {
-		t.Errorf("with a limit that has no value: %s, want that of all rows", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,21 +21,23 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/verify"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
 )
 
 func verifyCommand(a *program.App) *cobra.Command {
 	var own toolchains.Replacements
 	var sensitivity, latency time.Duration
 	var environment, to string
-	var targets []string
+	var targets, engines []string
 	c := &cobra.Command{
-		Use:   "verify [REF|MODEL --env ENV]",
+		Use:   "verify [REF | MODEL [--env ENV]]",
 		Short: "Verify on this machine that engines compute the same as the reference model",
 		Long: `Runs every engine that fits this machine on all cases of the release,
 compares with the reference model's outputs under the limits of the release, measures
 latency, and attaches signed reports, passing or failing. REF defaults to the last build here;
-MODEL --env ENV is the head of that environment, MODEL:VERSION another release there.
+MODEL is the head of the only environment that has it, or of --env; MODEL:VERSION is another release there.
 
 The cases of a large model that have run are kept in the cache folder until the reports are
 attached. If verify is interrupted, the next run on the same kind of machine continues there.
@@ -54,14 +57,15 @@ accuracy, and for those that must stay in full precision. --sensitivity limits t
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Example: `  mlpromote verify staging/vision/digits:1.0.0
-  mlpromote verify vision/digits --env prod`,
+  mlpromote verify vision/digits --env prod
+  mlpromote verify --engine int8`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(checkTimes(sensitivity, latency), own.Check()); err != nil {
 				return err
 			}
 			return a.With(c.Context(), func(i *wiring.Instance) error {
-				ref, err := a.ModelOrReference(i, "verify", environment, args)
+				ref, err := a.ModelOrReference(c.Context(), i, "verify", environment, args)
 				if err != nil {
 					return err
 				}
@@ -69,8 +73,12 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 					a.UI.Note("verifying the last build here, %s", ref)
 				}
 				env := a.Pipeline(i, nil, own)
-				env.Destination, env.Targets, env.Sensitivity, env.LatencyTime = to, targets, sensitivity, latency
-				return verifyRelease(c.Context(), a, i, ref, env)
+				env.Destination, env.Targets, env.Engines, env.Sensitivity, env.LatencyTime = to, targets, engines, sensitivity, latency
+				named := "" // by the commands that come next, too
+				if len(args) > 0 {
+					named = ref.String() + " "
+				}
+				return verifyRelease(c.Context(), a, i, ref, env, named)
 			})
 		},
 	}
@@ -80,6 +88,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	c.Flags().StringVar(&to, "to", "",
 		"environment to compare with for limits on a regression; default: the first that takes releases from the environment of REF")
 	c.Flags().StringSliceVar(&targets, "target", nil, "verify the engines of this target alone; may be repeated")
+	c.Flags().StringSliceVar(&engines, "engine", nil, "verify this engine alone, by its label, target, variant or digest; may be repeated")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute,
 		"how long to look, for each int8 variant that fails, for the graph nodes that fail by quantization; 0: not at all")
 	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: as the limits need")
@@ -96,7 +105,7 @@ func checkTimes(sensitivity, latency time.Duration) error {
 	return nil
 }
 
-func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, env *run.Env) error {
+func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, env *run.Env, named string) error {
 	root, err := a.Toolchains().Root()
 	if err != nil {
 		return err
@@ -126,11 +135,14 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
-	if out := a.UI.Result(verifyText(result), verifiedRelease{result.Ref.String(), result}); out != nil {
+	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	explain(a, result)
-	return err
+	if a.UI.JSON { // the document has the failure of each engine with its hints
+		return err
+	}
+	return readable(err, result, named)
 }
 
 // slowText points an engine out that is far slower than fp32 here.
@@ -184,15 +196,30 @@ func sensitivityText(s verify.Sensitivity) string {
 	return strings.TrimRight(ui.Table(rows), "\n")
 }
 
-func verifyText(r verify.Result) string {
-	rows := [][]string{engineHeader()}
-	for n, e := range r.Engines {
-		if n == 0 {
-			rows = append(rows, append([]string{"reference", "-"}, ownFigures(&e.Parity, &e.Performance)...))
-		}
-		rows = append(rows, append([]string{e.Label, string(e.Parity.Verdict)}, figures(&e.Parity, &e.Performance)...))
+func verifyText(r verify.Result, whole bool) string {
+	var engines []judged
+	for _, e := range r.Engines {
+		engines = append(engines, judged{e.Label, &e.Parity, &e.Performance})
 	}
-	return ui.Table(rows) + briefs(r.Engines)
+	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n"
+	if whole {
+		text += ui.Paragraph("a node like this one gets "+nodeGets(r).String(), "  ") + "\n"
+	}
+	return text + columnsPage
+}
+
+// nodeGets returns the engine that a node like this machine gets of the release: the first in its order that fits, and that passed here.
+func nodeGets(r verify.Result) policy.Choice {
+	return policy.Choose(r.Node, r.Release.Ranked(), func(e artifact.Engine) []policy.Requirement {
+		at := slices.IndexFunc(r.Engines, func(v verify.VerifiedEngine) bool { return v.Digest == e.Digest })
+		switch {
+		case at < 0:
+			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it was not verified here"}}
+		case !r.Engines[at].Passes():
+			return []policy.Requirement{{Name: policy.RequireParity, Detail: "it has not passed"}}
+		}
+		return nil
+	})
 }
 
 // sharesText says who ran an engine that several execution providers ran.

@@ -104,12 +104,7 @@ func quarantine(ctx context.Context, a *program.App, i *wiring.Instance, text st
 		}
 	}
 	unread := make(map[approver.Unread]bool)
-	q := approver.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now, Unread: func(u approver.Unread) {
-		if !unread[u] {
-			a.UI.Note("%s/%s@%s cannot be read, so whether it has this is not known: %s", u.Environment, u.Model, u.Release, u.Reason)
-		}
-		unread[u] = true
-	}}
+	q := quarantiner(a, i, unread)
 	places, err := quarantined(ctx, a, i, q, text, f.environment)
 	if err != nil {
 		return err
@@ -117,6 +112,9 @@ func quarantine(ctx context.Context, a *program.App, i *wiring.Instance, text st
 	attached, err := step(q, ctx, places, f.reason)
 	if err != nil {
 		return err
+	}
+	if len(attached) == 0 {
+		a.UI.Note("%s is in quarantine for this reason already: nothing was signed", text)
 	}
 	if err := q.AddNodes(ctx, attached, i.Nodes); err != nil {
 		a.UI.Note("it is attached; the nodes that have it could not be listed: %s", err)
@@ -126,7 +124,17 @@ func quarantine(ctx context.Context, a *program.App, i *wiring.Instance, text st
 		lines = append(lines, ui.Plain(fmt.Sprintf("%s/%s:%s %s", at.Environment, at.Model, at.Version, outcome)))
 		lines = append(lines, printing.NodeLines("  ", at.Nodes)...)
 	}
-	return errors.Join(a.UI.Result(strings.Join(lines, "\n"), attached), leftOut(len(unread), outcome))
+	return errors.Join(a.UI.Result(strings.Join(lines, "\n"), program.Listed(attached)), leftOut(len(unread), outcome))
+}
+
+// quarantiner tells of releases that cannot be read, each once, and remembers them in unread.
+func quarantiner(a *program.App, i *wiring.Instance, unread map[approver.Unread]bool) approver.Quarantiner {
+	return approver.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now, Unread: func(u approver.Unread) {
+		if !unread[u] {
+			a.UI.Note("%s/%s@%s cannot be read, so whether it has this is not known: %s", u.Environment, u.Model, u.Release, u.Reason)
+		}
+		unread[u] = true
+	}}
 }
 
 // leftOut says that releases could not be looked at: what was done may have to be done again when they are repaired.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,8 +147,8 @@ func restrictionList(a *program.App) *cobra.Command {
 	var environment string
 	list := &cobra.Command{
 		Use:     "list",
-		Short:   "Show restrictions, and the affected heads, engines and node types",
-		Long:    "Shows the restriction lists in force. Quarantines of single releases are in mlpromote inspect.",
+		Short:   "Show restrictions, the affected heads, engines and node types, and quarantines",
+		Long:    "Shows the restriction lists in force, and the quarantines of releases and engines that stand.",
 		Example: "  mlpromote quarantine list --env prod",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -156,12 +157,43 @@ func restrictionList(a *program.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.UI.Result(restrictedText(all), all)
+				standing, err := quarantiner(a, i, make(map[approver.Unread]bool)).Standing(c.Context(), environment)
+				if err != nil {
+					return err
+				}
+				lists := make([]listed, 0, len(all))
+				for _, r := range all {
+					of := slices.DeleteFunc(slices.Clone(standing), func(q approver.Quarantined) bool { return q.Environment != r.Environment })
+					lists = append(lists, listed{r, of})
+				}
+				return a.UI.Result(restrictedText(all)+quarantinesText(standing), lists)
 			})
 		},
 	}
 	list.Flags().StringVar(&environment, "env", "", "environment (default: all)")
 	return list
+}
+
+// listed is what is restricted in an environment, and in quarantine there.
+type listed struct {
+	approver.Restricted
+	Quarantines []approver.Quarantined `json:"quarantines,omitempty"`
+}
+
+// quarantinesText is a table of the quarantines that stand.
+func quarantinesText(all []approver.Quarantined) string {
+	if len(all) == 0 {
+		return ""
+	}
+	rows := [][]string{{"IN QUARANTINE", "SUBJECT", "SINCE", "REASON"}}
+	for _, q := range all {
+		since := "-"
+		if !q.Since.IsZero() {
+			since = q.Since.UTC().Format(time.DateOnly)
+		}
+		rows = append(rows, []string{fmt.Sprintf("%s/%s:%s", q.Environment, q.Model, q.Version), q.Label, since, q.Reason})
+	}
+	return "\n\n" + ui.Table(rows)
 }
 
 func restrictionExport(a *program.App) *cobra.Command {

@@ -25,7 +25,7 @@ func Documents() map[string][]reflect.Type {
 		"quarantine":         {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()}, // the latter of restrictions
 		"quarantine export":  {reflect.TypeFor[exportedRestrictions]()},
 		"quarantine lift":    {reflect.TypeFor[[]approver.Attached](), reflect.TypeFor[[]approver.Restricted]()},
-		"quarantine list":    {reflect.TypeFor[[]approver.Restricted]()},
+		"quarantine list":    {reflect.TypeFor[[]listed]()},
 		"quarantine renew":   {reflect.TypeFor[[]approver.Restricted]()},
 		"quarantine restore": {reflect.TypeFor[[]approver.Restricted]()},
 	}
