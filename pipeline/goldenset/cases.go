@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
-// CaseFiles writes each case of a sample to a file of its own in dir. files are those of the shards.
+// CaseFiles writes each case of a sample to a file of its own in dir. files holds the file of each shard.
 func CaseFiles(sample []int, shards []artifact.Shard, files []string, dir string) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	for i, number := range sample {

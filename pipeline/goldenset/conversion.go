@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
-// ConversionText says which answers a conversion changes; empty for none.
+// ConversionText describes the answers that a conversion changes; empty for none.
 func ConversionText(golden artifact.CaseSet, kind string) string {
 	c := golden.Conversion
 	if c == nil || c.Answers == 0 {

@@ -13,8 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
-// Compare compares the golden outputs of the cases that the evaluator ran, the first ones of the
-// sample, with what it left, and notes the worst element of all outputs.
+// Compare compares golden outputs with the evaluator's outputs, for the first cases of the sample, which it ran, and notes the
+// worst element of all outputs.
 func (g *Set) Compare(outcome toolchain.Outcome, sample []int, allowed Tolerance) error {
 	result, err := readEvaluatorResult(outcome, len(sample))
 	if err != nil {
@@ -45,7 +45,7 @@ type Pairs struct {
 	Sample  []int
 }
 
-// Names are those of the golden outputs.
+// Names lists the golden outputs.
 func (p Pairs) Names() ([]string, error) {
 	f, err := tensorfile.Open(p.Golden.Files[0].Path, tensorfile.Limits{})
 	if err != nil {

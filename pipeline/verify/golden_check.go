@@ -81,8 +81,9 @@ func checkGolden(ctx context.Context, v Session, outputs RunOutputs, one time.Du
 	for _, shard := range golden.Set.Shards {
 		golden.Files = append(golden.Files, toolchain.OutputFile{Path: filepath.Join(v.Golden.Dir, filepath.FromSlash(shard.File))})
 	}
-	comparison := goldenComparison{goldenset.Pairs{Golden: golden, Outcome: execution.Outcome, Sample: sample}, goldenTolerance(v), quantities(v.Limits), v.Changed}
-	if err := comparison.compare(&check); err != nil || check.Verdict == evidence.VerdictFail {
+	comparison := goldenset.Recomputed{Pairs: goldenset.Pairs{Golden: golden, Outcome: execution.Outcome, Sample: sample},
+		Allowed: goldenTolerance(v), Quantities: goldenset.Quantities(v.Limits), Changed: v.Changed}
+	if err := comparison.Judge(&check); err != nil || check.Verdict == evidence.VerdictFail {
 		return check, computed, err
 	}
 	computed, err = keep(v, comparison, filepath.Join(dir, "rows"))

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators/format/onnx"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -27,13 +28,13 @@ func TestDrawGolden(t *testing.T) {
 			v.copies[i] = true
 		}
 	}
-	g := comparisonOf(t, 1, func(int, []float32, []float32) {})
+	const wanted = 64
 	dir, file := rowsFile(t, values)
 	set := artifact.CaseSet{Count: count, Shards: []artifact.Shard{{File: file, Count: count}}}
 	v.Cases, v.Golden = run.Material{Dir: dir, Set: &set}, run.Material{Dir: dir, Set: &set}
 	drawn, err := drawGolden(v, 0)
-	if err != nil || len(drawn) != len(g.Sample) {
-		t.Fatalf("%d cases, error %v; want %d", len(drawn), err, len(g.Sample))
+	if err != nil || len(drawn) != wanted {
+		t.Fatalf("%d cases, error %v; want %d", len(drawn), err, wanted)
 	}
 	others, known := 0, make(map[int]bool)
 	for _, number := range drawn {
@@ -79,6 +80,18 @@ func TestReferenceTolerance(t *testing.T) {
 	} {
 		if got := referenceTolerance(&onnx.Model{Ops: c.ops}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// Golden outputs of another model fail an engine, and golden outputs that were not compared leave it undecided.
+func TestJudgeGolden(t *testing.T) {
+	t.Parallel()
+	for _, golden := range []evidence.Verdict{evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictUndecided} {
+		var report evidence.ParityReport
+		judgeGolden(evidence.Check{Trial: evidence.TrialGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
+		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != evidence.VerdictPass) {
+			t.Errorf("golden %q: verdict %s, reasons %v; want %s", golden, report.Verdict, report.Reasons, golden)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func compareLatency(ctx context.Context, v Session, c run.Candidate, outputs Run
 	if err != nil {
 		return compared{}, err
 	}
-	ctx, done := v.Env.Report().StepIn(ctx, fmt.Sprintf("time %s beside that of %s, %d processes", c.Engine.Label(), v.next.environment, 4*ratioRepeats))
+	ctx, done := v.Env.Report().StepIn(ctx, fmt.Sprintf("time %s and the engine of %s, %d processes", c.Engine.Label(), v.next.environment, 4*ratioRepeats))
 	defer func() { done(found.note(), err) }()
 	rounds := min(max(int(ratioTime/max(outputs.median(), 1)), 8), ratioMost)/cases + 1
 	var first, second, before, after [][]int64

@@ -28,7 +28,7 @@ type rerun struct {
 }
 
 // keep writes what the reference model computed, and the inputs, below a folder.
-func keep(v Session, g goldenComparison, dir string) (rerun, error) {
+func keep(v Session, g goldenset.Recomputed, dir string) (rerun, error) {
 	r := rerun{dir: dir, picked: run.RowsIn(v.Cases.Set.Shards, g.Sample)}
 	at := 0
 	for _, of := range r.picked {

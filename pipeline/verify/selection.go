@@ -87,9 +87,9 @@ func chooseEngine(r artifact.Release, claims []evidence.Claim, name string) (art
 	case len(found) == 1:
 		return found[0], nil
 	case name == "":
-		return artifact.Engine{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s %s has %s: say which one is meant", r.Model, r.Tag(),
+		return artifact.Engine{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s %s has %s: choose one", r.Model, r.Tag(),
 			registry.Count(len(r.Engines), "engine")),
-			"add --engine with one of %s", strings.Join(labels, ", "))
+			"add --engine and its label: %s", strings.Join(labels, ", "))
 	case len(found) == 0:
 		return artifact.Engine{}, noEngine(r, name)
 	}

@@ -1,4 +1,4 @@
-package verify
+package goldenset
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
-	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -18,7 +17,7 @@ import (
 )
 
 // comparisonOf is one of 64 cases whose golden outputs and whose outputs now are equal, but for what change changes.
-func comparisonOf(t *testing.T, width int, change func(number int, golden, now []float32)) goldenComparison {
+func comparisonOf(t *testing.T, width int, change func(number int, golden, now []float32)) Recomputed {
 	t.Helper()
 	const count = 64
 	dir := t.TempDir()
@@ -35,7 +34,7 @@ func comparisonOf(t *testing.T, width int, change func(number int, golden, now [
 		return file
 	}
 	var all []float32
-	var pairs goldenset.Pairs
+	var pairs Pairs
 	for number := range count {
 		golden := make([]float32, width)
 		for i := range golden {
@@ -44,12 +43,12 @@ func comparisonOf(t *testing.T, width int, change func(number int, golden, now [
 		now := append([]float32{}, golden...)
 		change(number, golden, now)
 		all = append(all, golden...)
-		pairs.Outcome.Files = append(pairs.Outcome.Files, write(fmt.Sprintf("outputs/%s/%s", run.ReferenceID, goldenset.CaseFile(number)), now, 1, int64(width)))
+		pairs.Outcome.Files = append(pairs.Outcome.Files, write(fmt.Sprintf("outputs/%s/%s", run.ReferenceID, CaseFile(number)), now, 1, int64(width)))
 		pairs.Sample = append(pairs.Sample, number)
 	}
-	pairs.Golden = &goldenset.Set{Files: []toolchain.OutputFile{write("golden", all, count, int64(width))},
+	pairs.Golden = &Set{Files: []toolchain.OutputFile{write("golden", all, count, int64(width))},
 		Set: artifact.CaseSet{Count: count, Shards: []artifact.Shard{{Count: count}}}}
-	return goldenComparison{Pairs: pairs, allowed: goldenset.Float32}
+	return Recomputed{Pairs: pairs, Allowed: Float32}
 }
 
 func TestCompareGolden(t *testing.T) {
@@ -118,9 +117,9 @@ func TestCompareGolden(t *testing.T) {
 		}, evidence.VerdictPass, 0},
 	} {
 		g := comparisonOf(t, c.width, c.change)
-		g.quantities = map[string]bool{"y": c.quantities}
+		g.Quantities = map[string]bool{"y": c.quantities}
 		var check evidence.Check
-		if err := g.compare(&check); err != nil || check.Verdict != c.want || check.Affected != c.affected || check.Cases != 64 || (check.Message != "") != (c.affected > 0) {
+		if err := g.Judge(&check); err != nil || check.Verdict != c.want || check.Affected != c.affected || check.Cases != 64 || (check.Message != "") != (c.affected > 0) {
 			t.Errorf("%s: %+v, %v; want %s with %d cases", name, check, err, c.want, c.affected)
 		}
 	}
@@ -134,29 +133,17 @@ func TestCompareGoldenOfRoundedCases(t *testing.T) {
 			golden[7] += 100
 		}
 	})
-	g.changed = make(map[int]bool)
+	g.Changed = make(map[int]bool)
 	for number := range 64 {
-		g.changed[number] = number%2 == 0
+		g.Changed[number] = number%2 == 0
 	}
 	var check evidence.Check
-	if err := g.compare(&check); err != nil || check.Verdict != evidence.VerdictFail || check.Affected != 1 || check.Converted != 32 {
+	if err := g.Judge(&check); err != nil || check.Verdict != evidence.VerdictFail || check.Affected != 1 || check.Converted != 32 {
 		t.Errorf("%+v, %v; want one of 32 to fail", check, err)
 	}
-	g.changed[5], check = true, evidence.Check{}
-	if err := g.compare(&check); err != nil || check.Verdict != evidence.VerdictPass || check.Affected != 0 || check.Converted != 33 ||
+	g.Changed[5], check = true, evidence.Check{}
+	if err := g.Judge(&check); err != nil || check.Verdict != evidence.VerdictPass || check.Affected != 0 || check.Converted != 33 ||
 		!strings.Contains(check.Message, "rounded for engines in 33 cases: in 33 of these the reference model computes something else") {
 		t.Errorf("%+v, %v; want a pass that says so", check, err)
-	}
-}
-
-// Golden outputs of another model fail an engine, and golden outputs that were not compared leave it undecided.
-func TestJudgeGolden(t *testing.T) {
-	t.Parallel()
-	for _, golden := range []evidence.Verdict{evidence.VerdictPass, evidence.VerdictFail, evidence.VerdictUndecided} {
-		var report evidence.ParityReport
-		judgeGolden(evidence.Check{Trial: evidence.TrialGolden, Verdict: golden, Message: "why"}).Fold(&report.ReportHead)
-		if report.Verdict != golden || len(report.Reasons) > 0 != (golden != evidence.VerdictPass) {
-			t.Errorf("golden %q: verdict %s, reasons %v; want %s", golden, report.Verdict, report.Reasons, golden)
-		}
 	}
 }

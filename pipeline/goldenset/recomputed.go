@@ -1,4 +1,4 @@
-package verify
+package goldenset
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 
-	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -28,17 +27,17 @@ const (
 	goldenAnswers = 5
 )
 
-// goldenComparison compares golden outputs with what the reference model computes now. A tolerance follows from what it computes
-// now: of the golden outputs a builder could make one value so large that nothing counts beside it.
-type goldenComparison struct {
-	goldenset.Pairs
-	allowed    goldenset.Tolerance
-	quantities map[string]bool // outputs whose channels have units of their own
-	changed    map[int]bool    // cases whose values are not those that the golden outputs were computed of
+// Recomputed compares golden outputs with outputs that the reference model computed now. Tolerances follow from the new outputs,
+// because a builder could make one golden value so large that no other difference counts.
+type Recomputed struct {
+	Pairs
+	Allowed    Tolerance
+	Quantities map[string]bool // outputs whose channels have units of their own
+	Changed    map[int]bool    // cases whose values are not those that the golden outputs were computed of
 }
 
-// quantities are the outputs with limits on each channel.
-func quantities(l validators.Limits) map[string]bool {
+// Quantities are the outputs with limits on each channel.
+func Quantities(l validators.Limits) map[string]bool {
 	names := make(map[string]bool)
 	for _, of := range l.Precisions {
 		for name, o := range of.Outputs {
@@ -50,9 +49,9 @@ func quantities(l validators.Limits) map[string]bool {
 	return names
 }
 
-// compare counts the cases that differ, of all outputs together. The check names the first output that does, or else the one with the largest
+// Judge counts the cases that differ, of all outputs together. The check names the first output that does, or else the one with the largest
 // difference.
-func (g goldenComparison) compare(check *evidence.Check) error {
+func (g Recomputed) Judge(check *evidence.Check) error {
 	names, err := g.Names()
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func (g goldenComparison) compare(check *evidence.Check) error {
 			if found.said == "" {
 				continue
 			}
-			if g.changed[number] {
+			if g.Changed[number] {
 				rounded[number] = true
 				continue
 			}
@@ -94,16 +93,16 @@ func (g goldenComparison) compare(check *evidence.Check) error {
 			return nil
 		}
 	}
-	g.judge(check, len(differ), len(rounded))
+	g.decide(check, len(differ), len(rounded))
 	return nil
 }
 
-// judge decides by the number of cases that differ. rounded is how many of those differ whose values are not those that the golden outputs
+// decide decides by the number of cases that differ. rounded is how many of those differ whose values are not those that the golden outputs
 // were computed of.
-func (g goldenComparison) judge(check *evidence.Check, differ, rounded int) {
+func (g Recomputed) decide(check *evidence.Check, differ, rounded int) {
 	check.Cases, check.Affected, check.Verdict = len(g.Sample), differ, evidence.VerdictPass
 	for _, number := range g.Sample {
-		if g.changed[number] {
+		if g.Changed[number] {
 			check.Converted++
 		}
 	}
@@ -122,21 +121,21 @@ func (g goldenComparison) judge(check *evidence.Check, differ, rounded int) {
 
 // now reads what the reference model computed for a case of the sample. Errors: of an output that it left in another form than a
 // tensor.
-func (g goldenComparison) now(name string, at int) (t tensor.Tensor, readable, err error) {
-	file, ok := g.Outcome.File(path.Join("outputs", run.ReferenceID, goldenset.CaseFile(at)))
+func (g Recomputed) now(name string, at int) (t tensor.Tensor, readable, err error) {
+	file, ok := g.Outcome.File(path.Join("outputs", run.ReferenceID, CaseFile(at)))
 	if !ok {
 		return t, nil, registry.Errorf(registry.CodeInternal, "the reference model left no outputs of case %d", g.Sample[at])
 	}
-	t, readable = goldenset.ReadRow(file.Path, name, 0)
+	t, readable = ReadRow(file.Path, name, 0)
 	return t, readable, nil
 }
 
 // scales are those of the values that the reference model computes now.
-func (g goldenComparison) scales(name string) (goldenset.Scales, error) {
-	of := goldenset.Scales{Each: g.quantities[name]}
+func (g Recomputed) scales(name string) (Scales, error) {
+	of := Scales{Each: g.Quantities[name]}
 	var sizes tensor.Magnitudes
 	for _, collect := range []func(tensor.Tensor){sizes.Add, func(t tensor.Tensor) { of.Add(t) }} {
-		of.Below = min(sizes.Fill(tensor.FillsNear), goldenset.ExtremeValue)
+		of.Below = min(sizes.Fill(tensor.FillsNear), ExtremeValue)
 		for at := range g.Sample {
 			t, readable, err := g.now(name, at)
 			if err != nil {
@@ -156,7 +155,7 @@ type differing struct {
 	said   string
 }
 
-func (g goldenComparison) compareCase(name string, at int, scales goldenset.Scales, answers *tensor.Comparison) (differing, error) {
+func (g Recomputed) compareCase(name string, at int, scales Scales, answers *tensor.Comparison) (differing, error) {
 	golden, err := g.GoldenRow(name, g.Sample[at])
 	if err != nil {
 		return differing{}, err
@@ -194,7 +193,7 @@ func constantAnswers(c *tensor.Comparison) (cases int) {
 }
 
 // elements compares two tensors of one type and shape.
-func (g goldenComparison) elements(golden, now tensor.Tensor, scales goldenset.Scales) differing {
+func (g Recomputed) elements(golden, now tensor.Tensor, scales Scales) differing {
 	want, got, size := golden.Float64s(), now.Float64s(), golden.DType.Size()
 	var found differing
 	outside, worst, at := 0, 0.0, -1
@@ -206,9 +205,9 @@ func (g goldenComparison) elements(golden, now tensor.Tensor, scales goldenset.S
 		if bytes.Equal(golden.Data[i*size:(i+1)*size], now.Data[i*size:(i+1)*size]) || math.IsNaN(want[i]) && math.IsNaN(got[i]) {
 			continue
 		}
-		options := g.allowed.Options(golden.DType, scales.At(i))
+		options := g.Allowed.Options(golden.DType, scales.At(i))
 		difference := math.Abs(want[i] - got[i])
-		times := difference / (options.ATol + rounding + options.RTol*math.Abs(got[i])) // +Inf where nothing is allowed
+		times := difference / (options.ATol + rounding + options.RTol*math.Abs(got[i])) // +Inf where nothing is Allowed
 		if !(difference <= math.MaxFloat64) {
 			difference, times = math.Inf(1), math.Inf(1)
 		}
