@@ -44,6 +44,7 @@ func TestImportTableByName(t *testing.T) {
 		{"an unknown class", one, "income,age,label\n1,2,gone\n", `case 0 is "gone", which is no class of the model: want one of ["stay" "leave"]`, "", ""},
 		{"text", several, "age,label,city,name\n30,stay,Zürich,a\n40,leave,\"Rome, IT\",b\n", `left out "name"`, "Zürich|Rome, IT", "0 1"},
 		{"a number that is none", several, "age,city\nold,Rome\n", `:2: column "age": "old" is not a number`, "", ""},
+		//nolint:dupword // two missing numbers
 		{"missing numbers", one, "income,age,label\n,30,leave\n2000, ,stay\n", `column "income" has 1 empty field: missing numbers, NaN`, "30 NaN NaN 2000", "1 0"},
 		{"a missing number beside text", several, "age,label,city\n,stay,Rome\n4,leave,Bern\n", `column "age" has 1 empty field`, "Rome|Bern", "0 1"},
 		{"a missing whole number", whole, "age,label\n,stay\n", `:2: column "age": the field is empty, and labels and whole numbers cannot be missing`, "", ""},

@@ -70,19 +70,7 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	if unnamed != nil {
 		in.batch = &unnamedBatch{apart: apart, unnamed: unnamed}
 	}
-	if err := in.readStudents(s, bare); err != nil {
-		return Inputs{}, err
-	}
-	if err := in.readProgram(s); err != nil {
-		return Inputs{}, err
-	}
-	if err := in.readSets(s, scratch); err != nil {
-		return Inputs{}, err
-	}
-	if in.Assets, err = assetInputs(specFiles{s.Files}, s.Assets, in.Model); err != nil {
-		return Inputs{}, err
-	}
-	if err := in.checkLabelsName(); err != nil {
+	if err := in.readFiles(s, bare, scratch); err != nil {
 		return Inputs{}, err
 	}
 	listed, err := requested(s, in.Students)
@@ -91,6 +79,24 @@ func Read(s *spec.Spec, m Model, scratch string) (Inputs, error) {
 	}
 	in.Engines = plan.InOrder(listed)
 	return in, in.checkOperators(m.Model)
+}
+
+// readFiles reads what the spec names beside its source: students, programs, cases and assets.
+func (in *Inputs) readFiles(s *spec.Spec, bare validators.Interface, scratch string) error {
+	if err := in.readStudents(s, bare); err != nil {
+		return err
+	}
+	if err := in.readProgram(s); err != nil {
+		return err
+	}
+	if err := in.readSets(s, scratch); err != nil {
+		return err
+	}
+	var err error
+	if in.Assets, err = assetInputs(specFiles{s.Files}, s.Assets, in.Model); err != nil {
+		return err
+	}
+	return in.checkLabelsName()
 }
 
 // checkSourceFor checks that the variants of the spec can be made of its source.

@@ -142,7 +142,7 @@ func (c *Client) request(ctx context.Context, endpoint string, query url.Values)
 	case c.config.Token != "":
 		r.Header.Set("Authorization", "Bearer "+c.config.Token)
 	}
-	response, err := c.http.Do(r) //nolint:bodyclose // closed by the caller
+	response, err := c.http.Do(r)
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
@@ -182,13 +182,13 @@ func (c *Client) refused(response *http.Response) error {
 	if said.Message != "" {
 		text = registry.PlainText(said.Message[:min(len(said.Message), maxMessage)])
 	}
-	switch {
-	case response.StatusCode == http.StatusUnauthorized:
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
 		return registry.WithHint(registry.Errorf(registry.CodeUnauthenticated, "MLflow server %s: %s", c.base.Host, text),
 			"set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD")
-	case response.StatusCode == http.StatusForbidden:
+	case http.StatusForbidden:
 		return registry.Errorf(registry.CodeForbidden, "MLflow server %s: %s", c.base.Host, text)
-	case response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusBadRequest:
+	case http.StatusNotFound, http.StatusBadRequest:
 		return registry.Errorf(registry.CodeNotFound, "MLflow server %s: %s", c.base.Host, text) // an alias that is missing is 400 there
 	}
 	return registry.Errorf(registry.CodeUnavailable, "MLflow server %s: %s", c.base.Host, text)

@@ -159,7 +159,7 @@ func (f *fetching) model(ctx context.Context, chosen choice) (Model, error) {
 	}
 	if len(chosen.within) > 0 {
 		var err error
-		folder := false
+		var folder bool
 		if at, folder, err = f.within(ctx, chosen); err != nil {
 			return Model{}, err
 		}
@@ -333,7 +333,7 @@ func (f *fetching) example(ctx context.Context, d description, m *Model) error {
 	table, err := readExample(text.Bytes(), e.kind)
 	if err != nil {
 		m.Notes = append(m.Notes, "the logged input example is not used: "+err.Error()+noCases)
-		return nil
+		return nil //nolint:nilerr // an example is optional
 	}
 	m.Example, m.Rows = filepath.Join(f.temp.Path, "example.csv"), len(table)-1
 	var out bytes.Buffer

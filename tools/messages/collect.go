@@ -119,17 +119,7 @@ func (r *reader) visit(n ast.Node) bool {
 	}
 	switch name := called(call); {
 	case name == "WithHint" && len(call.Args) >= 2:
-		hint := text(call.Args[1])
-		if inner, ok := call.Args[0].(*ast.CallExpr); ok {
-			if m, ok := r.message(inner); ok {
-				m.Hint, r.hinted[inner] = hint, true
-				r.found = append(r.found, m)
-				return true
-			}
-		}
-		if telling(hint) {
-			r.found = append(r.found, Message{Hint: hint})
-		}
+		r.hint(call)
 	case name == "append" && len(call.Args) > 1 && warned.MatchString(last(call.Args[0])):
 		r.add(warning, call.Args[1:]...)
 	case name == "Warn" || name == "Caution":
@@ -146,6 +136,21 @@ func (r *reader) visit(n ast.Node) bool {
 		}
 	}
 	return true
+}
+
+// hint adds the hint of a call of WithHint, with its message if that is made in the call.
+func (r *reader) hint(call *ast.CallExpr) {
+	hint := text(call.Args[1])
+	if inner, ok := call.Args[0].(*ast.CallExpr); ok {
+		if m, ok := r.message(inner); ok {
+			m.Hint, r.hinted[inner] = hint, true
+			r.found = append(r.found, m)
+			return
+		}
+	}
+	if telling(hint) {
+		r.found = append(r.found, Message{Hint: hint})
+	}
 }
 
 // How a message ends a command that has no code of an error.

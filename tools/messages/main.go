@@ -3,19 +3,26 @@
 package main
 
 import (
-	"log"
+	"errors"
+	"fmt"
 	"os"
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		log.Fatal("usage: messages ROOT FILE")
+	if err := write(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "messages:", err)
+		os.Exit(1)
 	}
-	page, err := Page(os.Args[1])
+}
+
+// write writes the page of a repository, args[0], to a file, args[1].
+func write(args []string) error {
+	if len(args) != 2 {
+		return errors.New("want messages ROOT FILE")
+	}
+	page, err := Page(args[0])
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	if err := os.WriteFile(os.Args[2], page, 0o644); err != nil {
-		log.Fatal(err)
-	}
+	return os.WriteFile(args[1], page, 0o644)
 }

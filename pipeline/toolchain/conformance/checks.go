@@ -63,16 +63,21 @@ func identity(ctx context.Context, s *session) error {
 	if err := json.Unmarshal(outcome.Result, &probe); err != nil {
 		return fmt.Errorf("the result of probe: %w", err)
 	}
+	return confirms(probe.Tool, first.Versions)
+}
+
+// confirms checks the versions that a running tool answers with by those of its identity.
+func confirms(answered, recorded map[string]string) error {
 	confirmed := false
-	for name, version := range probe.Tool {
-		recorded, ok := first.Versions[name]
-		if ok && recorded != version {
-			return fmt.Errorf("probe answers %s %s, and its identity has %s", name, version, recorded)
+	for name, version := range answered {
+		of, ok := recorded[name]
+		if ok && of != version {
+			return fmt.Errorf("probe answers %s %s, and its identity has %s", name, version, of)
 		}
 		confirmed = confirmed || ok
 	}
 	if !confirmed {
-		return fmt.Errorf("probe answers %v, and its identity has none of these: %v", probe.Tool, first.Versions)
+		return fmt.Errorf("probe answers %v, and its identity has none of these: %v", answered, recorded)
 	}
 	return nil
 }
@@ -248,9 +253,9 @@ func withBatches(from, to string) error {
 }
 
 // refuses checks that a job is refused as CodeInvalid, and leaves nothing.
-func refuses(make func(context.Context, *session) (toolchain.Job, error)) func(context.Context, *session) error {
+func refuses(jobOf func(context.Context, *session) (toolchain.Job, error)) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
-		job, err := make(ctx, s)
+		job, err := jobOf(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -145,26 +145,9 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.cases != "":
-		imported, err := folder.fill(func(to string) (recording.Imported, error) { return opened.ImportCases(o.cases, o.label, to) })
-		if err != nil && o.example {
-			a.UI.Note("the input example that was logged does not fit, so cases are generated: %s", err)
-			break
-		}
-		if err != nil {
+	if o.cases != "" {
+		if answer.Cases, err = importCases(a, opened, &folder, model, o); err != nil {
 			return err
-		}
-		if err := folder.place(); err != nil {
-			return err
-		}
-		if o.example {
-			a.UI.Note("the cases are the logged input example, which proves little: record more, docs/how-to/cases.md")
-		}
-		answer.Cases = &imported
-		recording.Notes(a.UI, imported)
-		if format, err := draft.FormatOf(model); err == nil && format == spec.FormatONNX && len(imported.Expected) == 0 {
-			a.UI.Note("the cases have no expected outputs, so nothing will show that the export computes what its framework computed: docs/how-to/cases.md#expected-outputs")
 		}
 	}
 	drafted, err := opened.From(o.origin).Draft(o.file, hostTarget(), answer.Cases, folder.path)
@@ -193,6 +176,29 @@ func draftSpec(ctx context.Context, a *program.App, model string, o draftFlags) 
 	folder.keep()
 	a.UI.Note("wrote %s; next: mlpromote build", o.file)
 	return a.UI.Result(o.file, answer)
+}
+
+// importCases puts the cases of a file into their folder. It returns nil for a logged input example that does not fit.
+func importCases(a *program.App, opened draft.Model, folder *newCases, model string, o draftFlags) (*recording.Imported, error) {
+	imported, err := folder.fill(func(to string) (recording.Imported, error) { return opened.ImportCases(o.cases, o.label, to) })
+	if err != nil && o.example {
+		a.UI.Note("the input example that was logged does not fit, so cases are generated: %s", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := folder.place(); err != nil {
+		return nil, err
+	}
+	if o.example {
+		a.UI.Note("the cases are the logged input example, which proves little: record more, docs/how-to/cases.md")
+	}
+	recording.Notes(a.UI, imported)
+	if format, err := draft.FormatOf(model); err == nil && format == spec.FormatONNX && len(imported.Expected) == 0 {
+		a.UI.Note("the cases have no expected outputs, so nothing will show that the export computes what its framework computed: docs/how-to/cases.md#expected-outputs")
+	}
+	return &imported, nil
 }
 
 // initAnswer is what init made.

@@ -34,37 +34,40 @@ func Blocks(tb testing.TB, page, kind string) []Block {
 	var open *Block
 	output := false
 	for i, line := range strings.Split(string(data), "\n") {
-		m := fence.FindStringSubmatch(line)
-		file := saved.FindStringSubmatch(line)
 		switch {
-		case open == nil && file != nil:
-			open = &Block{Line: i + 1, File: file[1]}
-		case open == nil && m != nil && m[1] == kind:
-			open = &Block{Line: i + 1}
-			if m[2] != "" {
-				open.Exit, err = strconv.Atoi(m[2])
-				if err != nil {
-					tb.Fatal(err)
-				}
+		case line == closed && (open != nil || output):
+			if open != nil {
+				blocks = append(blocks, *open)
 			}
-		case open != nil && line == closed:
-			blocks = append(blocks, *open)
-			open = nil
-		case open == nil && line == shown && len(blocks) > 0:
-			output = true
-		case output && line == closed:
-			output = false
+			open, output = nil, false
+		case open != nil:
+			open.Text += line + "\n"
 		case output:
 			last := &blocks[len(blocks)-1]
 			last.Shows = append(last.Shows, line)
-		case open != nil:
-			open.Text += line + "\n"
+		case line == shown && len(blocks) > 0:
+			output = true
+		default:
+			open = opened(line, kind, i+1)
 		}
 	}
 	if len(blocks) == 0 {
 		tb.Fatalf("%s has no shell blocks", page)
 	}
 	return blocks
+}
+
+// opened returns the block that a line begins, or nil.
+func opened(line, kind string, number int) *Block {
+	if file := saved.FindStringSubmatch(line); file != nil {
+		return &Block{Line: number, File: file[1]}
+	}
+	m := fence.FindStringSubmatch(line)
+	if m == nil || m[1] != kind {
+		return nil
+	}
+	exit, _ := strconv.Atoi(m[2]) // digits, or nothing
+	return &Block{Line: number, Exit: exit}
 }
 
 const (

@@ -79,7 +79,7 @@ func quarantinesOf(ctx context.Context, a *program.App, i *wiring.Instance, head
 		looking.Go(func() error {
 			found, err := q.OfRelease(ctx, h.Environment, h.Model, h.Release)
 			if err != nil {
-				return nil // the head is there all the same
+				return nil //nolint:nilerr // the head is there all the same
 			}
 			var subjects []string
 			for _, f := range found {
