@@ -72,7 +72,7 @@ func (o Outcome) RunResult(asked RunOptions) (RunResult, error) {
 func (e EngineResult) check(cases, rounds int) error {
 	switch {
 	case cases <= 0 || len(e.TimingsNS) != cases*rounds:
-		return fmt.Errorf("it has %d timings of %d cases: want one of each case in each of %d rounds", len(e.TimingsNS), cases, rounds)
+		return fmt.Errorf("it has %d timings of %d cases: want a time for each case in each of %d rounds", len(e.TimingsNS), cases, rounds)
 	case slices.Min(e.TimingsNS) <= 0:
 		return fmt.Errorf("a run took %d ns: want more than 0", slices.Min(e.TimingsNS))
 	case e.LoadNS < 0:

@@ -23,7 +23,7 @@ func TestRunResultIsOfWhatWasAsked(t *testing.T) {
 	}{
 		"as asked":       {timed(1, `"load_ns": 3, "timings_ns": [2, 9]`), ""},
 		"no cases":       {timed(0, `"timings_ns": []`), `engine "a": it has 0 timings of 0 cases`},
-		"no times":       {timed(1, `"load_ns": 3`), `it has 0 timings of 1 cases: want one of each case in each of 2 rounds`},
+		"no times":       {timed(1, `"load_ns": 3`), `it has 0 timings of 1 cases: want a time for each case in each of 2 rounds`},
 		"a round left":   {timed(1, `"timings_ns": [1]`), `it has 1 timings`},
 		"more times":     {timed(1, `"timings_ns": [1, 1, 1]`), `it has 3 timings`},
 		"other cases":    {timed(2, `"timings_ns": [1, 1]`), `it has 2 timings of 2 cases`},
