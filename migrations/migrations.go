@@ -16,9 +16,9 @@ var SQLite embed.FS
 // SQLiteVersion is the number of the last step in [SQLite].
 const SQLiteVersion = 1
 
-// SQLiteMark tells the schema of [SQLite] from others, such as those of programs before release
-// 0.1.0, which had none: "mlpr".
-const SQLiteMark = 0x6d6c7072
+// SQLiteMark tells the schema of [SQLite] from others with the same number, which earlier commits made before release 0.1.0. It is
+// a sum of the step.
+const SQLiteMark = 0x6dc96b63
 
 // Postgres holds the steps of the PostgreSQL database, under "postgres". Every step sets
 // schema_version in the table catalog to its own number.
@@ -28,3 +28,6 @@ var Postgres embed.FS
 
 // PostgresVersion is the number of the last step in [Postgres].
 const PostgresVersion = 1
+
+// PostgresMark is for [Postgres] what [SQLiteMark] is for [SQLite].
+const PostgresMark = 1710993555

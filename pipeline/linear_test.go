@@ -77,6 +77,7 @@ func runLinear(job toolchain.Job, outDir string) (toolchain.RunResult, error) {
 	var result toolchain.RunResult
 	for _, e := range job.Run.Engines {
 		made := toolchain.EngineResult{ID: e.ID, LoadNS: 1}
+		result.Cases = 0 // all engines run the same
 		if job.Run.Shares {
 			for _, p := range e.Providers {
 				made.Providers = append(made.Providers, evidence.ProviderShare{Name: p.Name, Nodes: 3, TimeNS: 1})

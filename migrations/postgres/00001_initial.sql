@@ -15,6 +15,7 @@ CREATE TABLE catalog (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     id uuid NOT NULL DEFAULT gen_random_uuid(), -- tells this catalog from every other one
     schema_version integer NOT NULL, -- number of the last step, which every step sets
+    schema_mark integer NOT NULL, -- tells this schema from others with this number: a sum of this file, which a test computes
     origins text COLLATE "C" NOT NULL DEFAULT '', -- ids of the catalogs that it was restored from, latest first, separated by blanks
     storage text COLLATE "C" NOT NULL DEFAULT '', -- of the content that it owns
     epoch bigint NOT NULL DEFAULT 0 -- of that content; 0: it owns none yet
@@ -281,7 +282,7 @@ CREATE TABLE answers (
 
 CREATE INDEX answers_until ON answers (until);
 
-INSERT INTO catalog (schema_version) VALUES (1);
+INSERT INTO catalog (schema_version, schema_mark) VALUES (1, 1710993555);
 
 -- +goose Down
 

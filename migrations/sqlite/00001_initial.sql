@@ -4,8 +4,8 @@
 
 -- +goose Up
 
--- The mark of this schema, by which an opener tells it from others: "mlpr".
-PRAGMA application_id = 0x6d6c7072;
+-- The mark of this schema, by which an opener tells it from others: a sum of this file. The test in this package computes it.
+PRAGMA application_id = 0x6dc96b63;
 
 -- The catalog itself. Its one row says which catalog this is and where its content is.
 CREATE TABLE catalog (

@@ -16,16 +16,16 @@ import (
 // rowsAtOnce is how many rows of a tensor are copied at once.
 const rowsAtOnce = 64
 
-// withoutOutputs returns the inputs of a run with cases that have no recorded outputs, as a user's own program gets them: it could
-// return them in place of computing any. Files without such tensors stay as they are; others are written anew in dir.
-func withoutOutputs(inputs []toolchain.Input, dir string) ([]toolchain.Input, error) {
+// withoutAnswers returns the inputs of a run with cases that have neither recorded outputs nor labels, as a user's own program gets
+// them: it could return them in place of computing any. Files without such tensors stay as they are; others are written anew in dir.
+func withoutAnswers(inputs []toolchain.Input, labels, dir string) ([]toolchain.Input, error) {
 	inputs = slices.Clone(inputs)
 	for i, in := range inputs {
 		if in.Role != toolchain.RoleCases {
 			continue
 		}
 		to := filepath.Join(dir, fmt.Sprintf("%05d.safetensors", i))
-		written, err := copyWithoutOutputs(in.Path, to)
+		written, err := copyWithoutAnswers(in.Path, labels, to)
 		if err != nil {
 			return nil, cases.TensorError(fmt.Errorf("%s: %w", in.Name, err))
 		}
@@ -39,14 +39,14 @@ func withoutOutputs(inputs []toolchain.Input, dir string) ([]toolchain.Input, er
 	return inputs, nil
 }
 
-// copyWithoutOutputs writes nothing if there are no outputs to leave out.
-func copyWithoutOutputs(from, to string) (written bool, err error) {
+// copyWithoutAnswers writes nothing if there is nothing to leave out.
+func copyWithoutAnswers(from, labels, to string) (written bool, err error) {
 	f, err := tensorfile.Open(from, tensorfile.Limits{})
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	kept := slices.DeleteFunc(f.Names(), cases.IsOutput)
+	kept := slices.DeleteFunc(f.Names(), func(name string) bool { return cases.IsOutput(name) || name == labels })
 	if len(kept) == len(f.Names()) {
 		return false, nil
 	}

@@ -91,6 +91,7 @@ func (r *EngineRun) AddCandidate(c Candidate) {
 	r.Job.Run.Engines = append(r.Job.Run.Engines, toolchain.RunEngine{ID: c.ID, Path: c.Model.Entry,
 		Operators: c.Model.Operators, Providers: c.Engine.Providers, Load: load.Options})
 	r.Job.Inputs = append(r.Job.Inputs, c.Model.Inputs...)
+	r.Tool.Labels = c.Tool.Labels
 	if a := c.Engine.Target.Accelerator; a != nil && !slices.Contains(r.Job.Accelerators, a.Vendor) {
 		r.Job.Accelerators = append(r.Job.Accelerators, a.Vendor)
 	}
@@ -111,7 +112,7 @@ func (r *EngineRun) Do(ctx context.Context, dir string) ([]toolchain.EngineResul
 			return nil, err
 		}
 		defer temp.Remove()
-		if job.Inputs, err = withoutOutputs(job.Inputs, temp.Path); err != nil {
+		if job.Inputs, err = withoutAnswers(job.Inputs, r.Tool.Labels, temp.Path); err != nil {
 			return nil, err
 		}
 	}

@@ -38,6 +38,7 @@ type Tool struct {
 	Toolchain
 	Identity toolchain.Identity // of the compiler
 	Runtime  toolchain.Identity // of the program that runs engines; of most toolchains the same
+	Labels   string             // the tensor of the cases with labels, which a user's own program does not get; empty if there is none
 }
 
 // Tools are the toolchains that a build or a verification works with, by name.
@@ -62,7 +63,7 @@ func (t Tools) Open(ctx context.Context, env *Env, name string) error {
 			return err
 		}
 	}
-	t[name] = Tool{opened, identity, runtime}
+	t[name] = Tool{Toolchain: opened, Identity: identity, Runtime: runtime}
 	return nil
 }
 

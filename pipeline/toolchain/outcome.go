@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,7 +49,7 @@ func (o Outcome) File(name string) (OutputFile, bool) {
 }
 
 // RunResult reads the result of a run and holds it against what was asked: one result of each
-// engine, in the order of the request. Errors: CodeInternal for any other.
+// engine, in the order of the request, with a time of each run. Errors: CodeInternal for any other.
 func (o Outcome) RunResult(asked RunOptions) (RunResult, error) {
 	var r RunResult
 	if err := json.Unmarshal(o.Result, &r); err != nil {
@@ -59,7 +60,25 @@ func (o Outcome) RunResult(asked RunOptions) (RunResult, error) {
 		return RunResult{}, registry.Errorf(registry.CodeInternal, "result of run: it is of the engines %q, want one of each of %q",
 			ids(r.Engines, func(e EngineResult) string { return e.ID }), ids(asked.Engines, func(e RunEngine) string { return e.ID }))
 	}
+	for _, e := range r.Engines {
+		if err := e.check(r.Cases, max(asked.Rounds, 1)); err != nil {
+			return RunResult{}, registry.Errorf(registry.CodeInternal, "result of run: engine %q: %w", e.ID, err)
+		}
+	}
 	return r, nil
+}
+
+// check refuses times that no run took. Whether the others are true is up to the program that measured them.
+func (e EngineResult) check(cases, rounds int) error {
+	switch {
+	case cases <= 0 || len(e.TimingsNS) != cases*rounds:
+		return fmt.Errorf("it has %d timings of %d cases: want a time for each case in each of %d rounds", len(e.TimingsNS), cases, rounds)
+	case slices.Min(e.TimingsNS) <= 0:
+		return fmt.Errorf("a run took %d ns: want more than 0", slices.Min(e.TimingsNS))
+	case e.LoadNS < 0:
+		return fmt.Errorf("it loaded in %d ns: want 0 or more", e.LoadNS)
+	}
+	return nil
 }
 
 func ids[T any](engines []T, id func(T) string) []string {

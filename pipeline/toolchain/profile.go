@@ -63,7 +63,7 @@ type Profile struct {
 	// CompileOnly is true if no driver can run the engines. They must then be verified with
 	// other means.
 	CompileOnly bool
-	// OwnRunner is true if a program of the user runs the engines. It never gets recorded outputs.
+	// OwnRunner is true if a program of the user runs the engines. It never gets labels or recorded outputs.
 	OwnRunner bool
 	// ExactRuntime is true if an engine needs exactly the version of the runtime that belongs
 	// to its compiler, not a later one.

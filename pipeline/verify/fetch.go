@@ -49,9 +49,14 @@ func (f fetcher) all(ctx context.Context, candidates []run.Candidate) (got Fetch
 		if err := got.Iface.CheckLabels(f.labels(c)); err != nil {
 			return got, registry.Errorf(registry.CodeOf(err), "engine %s: %w", c.Engine.Label(), err)
 		}
+		c.Tool.Labels = got.Cases.Set.Labels
 		got.candidates = append(got.candidates, c)
 	}
 	got.current, got.next, err = f.current(ctx, got.candidates)
+	for label, was := range got.current {
+		was.Tool.Labels = got.Cases.Set.Labels
+		got.current[label] = was
+	}
 	return got, err
 }
 

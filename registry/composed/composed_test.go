@@ -182,6 +182,109 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+// A part that a broken disk cannot read costs nothing, and does not end the collection: other layers are composed. A storage that does
+// not answer ends it.
+func TestUnreadablePart(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("input/output error")
+	for name, c := range map[string]struct {
+		opens, reads error
+		ends         bool
+	}{
+		"not opened": {opens: broken},
+		"not read":   {reads: broken},
+		"no answer":  {reads: registry.Errorf(registry.CodeUnavailable, "try again"), ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, mem.NewBlobs())
+			_, bad := w.engine(t, map[string]string{"model.onnx": large(1, 4096)})
+			_, good := w.engine(t, map[string]string{"model.onnx": large(2, 4096)})
+			disk := failing{w.stored, digest.FromString(large(1, 4096)), c.opens, c.reads}
+			var got []registry.Digest
+			var failed error
+			for d, err := range composed.NewComposer(w.db, disk, w.db, least).Surplus(t.Context(), time.Time{}) {
+				if err != nil {
+					failed = err
+					break
+				}
+				got = append(got, d)
+			}
+			if slices.Contains(got, bad) || !c.ends && !slices.Equal(got, []registry.Digest{good}) || c.ends != (failed != nil) {
+				t.Errorf("surplus is %v, error %v, want %s and no error: %v", got, failed, good, !c.ends)
+			}
+		})
+	}
+}
+
+// failing is storage that cannot read one digest.
+type failing struct {
+	storage.Blobs
+	digest       registry.Digest
+	opens, reads error
+}
+
+func (f failing) Open(ctx context.Context, d registry.Digest) (storage.Blob, int64, error) {
+	if d == f.digest && f.opens != nil {
+		return nil, 0, f.opens
+	}
+	b, size, err := f.Blobs.Open(ctx, d)
+	if d == f.digest && err == nil {
+		b = unread{b, f.reads}
+	}
+	return b, size, err
+}
+
+type unread struct {
+	storage.Blob
+	err error
+}
+
+func (u unread) Read([]byte) (int, error) { return 0, u.err }
+
+// An engine that is deleted between the recipe and the removal of own bytes leaves its files to the layer, which another repository
+// holds alone. That repository reads the layer for as long as it has it.
+func TestEngineDeletedAfterRecipe(t *testing.T) {
+	t.Parallel()
+	for name, composes := range map[string]bool{"own bytes are there": false, "own bytes are gone": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, mem.NewBlobs())
+			_, layer := w.engine(t, map[string]string{"model.onnx": large(1, 4096)})
+			want := read(t, w.stored, layer)
+			must(t, w.db.AddBlob(t.Context(), "prod/m", layer, int64(len(want))))
+			// The collector cannot read the manifest, so it keeps all that the repository has.
+			image := digest.FromString("an image with the same layer, that is no image form")
+			must(t, w.db.PutManifest(t.Context(), "prod/m", storage.Manifest{Digest: image, Size: 1}, "1.0.0"))
+			if got := w.surplus(t, w.now); len(got) != 0 {
+				t.Fatalf("surplus is %v, want nothing yet", got)
+			}
+			if composes {
+				w.now = w.now.Add(25 * time.Hour)
+				if did := w.collect(t, false); did.Composed != 1 {
+					t.Fatalf("collected %+v, want the own bytes of the layer", did)
+				}
+			}
+			held, err := w.db.Records(t.Context(), repository)
+			must(t, err)
+			for _, h := range held {
+				if h.Manifest {
+					must(t, w.db.DeleteManifest(t.Context(), repository, h.Digest))
+				} else {
+					must(t, w.db.RemoveBlob(t.Context(), repository, h.Digest))
+				}
+			}
+			for range 4 {
+				w.now = w.now.Add(25 * time.Hour)
+				w.collect(t, false)
+				if !bytes.Equal(read(t, w.blobs, layer), want) {
+					t.Fatal("the layer has other bytes")
+				}
+			}
+		})
+	}
+}
+
 // What manifests say is not believed: bytes that are not those of the layer make no recipe.
 func TestForgedLayer(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ func NewComposer(manifests storage.Manifests, stored storage.Blobs, recipes stor
 // the catalog's clock that are also stored themselves. The zero time means now. It yields a layer only after it has read all
 // of the composition and compared it with the digest. So the caller may remove the layer's own bytes
 // ([storage.RemovalRequest.Own]) as long as no other collector works. It trusts no
-// manifest: manifests only tell where to look. An error of the ports ends the sequence. Layers with missing or damaged parts are skipped.
+// manifest: manifests only tell where to look. An error of the ports ends the sequence. Layers with missing, damaged or unreadable parts are skipped.
 func (c *Composer) Surplus(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		images, err := c.images(ctx)
@@ -76,6 +76,15 @@ func skippable(err error) bool {
 		}
 	}
 	return false
+}
+
+// damaged makes content that cannot be read, for instance from a broken disk, damage of that content: others are still looked at.
+// Errors of a storage that does not answer, and those that have a meaning for a layer, stay.
+func damaged(ctx context.Context, d registry.Digest, err error) error {
+	if err == nil || ctx.Err() != nil || registry.CodeOf(err) != registry.CodeInternal {
+		return err
+	}
+	return registry.Errorf(registry.CodeDigest, "%s cannot be read: %w", d, err)
 }
 
 // images lists the manifests that name the engine that they are an image of. It ends the listing before the first one is read, which
@@ -177,7 +186,7 @@ func (c *Composer) recipeOf(ctx context.Context, image storage.FetchedPart) (sto
 func (c *Composer) compare(ctx context.Context, recipe storage.Recipe) error {
 	blob, err := Open(ctx, c.stored, recipe)
 	if err != nil {
-		return err
+		return damaged(ctx, recipe.Digest, err)
 	}
 	defer blob.Close()
 	hash, err := registry.NewHash(recipe.Digest)
@@ -185,7 +194,7 @@ func (c *Composer) compare(ctx context.Context, recipe storage.Recipe) error {
 		return err
 	}
 	if err := copyUntil(ctx, hash, blob); err != nil {
-		return err
+		return damaged(ctx, recipe.Digest, err)
 	}
 	if got := digest.NewDigest(recipe.Digest.Algorithm(), hash); got != recipe.Digest {
 		c.never.Put(recipe.Digest, struct{}{}, 2*len(recipe.Digest))
@@ -224,7 +233,7 @@ func (c *Composer) isStored(ctx context.Context, d registry.Digest) (bool, error
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, damaged(ctx, d, err)
 	}
 	return true, blob.Close()
 }
@@ -233,7 +242,7 @@ func (c *Composer) isStored(ctx context.Context, d registry.Digest) (bool, error
 func (c *Composer) part(ctx context.Context, d registry.Digest, kind artifact.PartKind) (storage.FetchedPart, error) {
 	blob, size, err := c.stored.Open(ctx, d)
 	if err != nil {
-		return storage.FetchedPart{}, err
+		return storage.FetchedPart{}, damaged(ctx, d, err)
 	}
 	defer blob.Close()
 	if size > maxDocument {
@@ -241,7 +250,7 @@ func (c *Composer) part(ctx context.Context, d registry.Digest, kind artifact.Pa
 	}
 	raw, err := io.ReadAll(io.LimitReader(blob, maxDocument))
 	if err != nil {
-		return storage.FetchedPart{}, registry.Errorf(registry.CodeOf(err), "read manifest %s: %w", d, err)
+		return storage.FetchedPart{}, damaged(ctx, d, registry.Errorf(registry.CodeOf(err), "read manifest %s: %w", d, err))
 	}
 	if d.Algorithm().FromBytes(raw) != d {
 		return storage.FetchedPart{}, registry.Errorf(registry.CodeDigest, "the stored bytes of manifest %s are damaged", d)

@@ -208,6 +208,21 @@ func TestOpenRefusesASchemaFromBeforeTheFirstRelease(t *testing.T) {
 	}
 }
 
+// So is a database of an earlier commit that has this number of the schema and other tables.
+func TestOpenRefusesTheSchemaOfAnEarlierCommit(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"UPDATE catalog SET schema_mark = 1", "ALTER TABLE catalog DROP COLUMN schema_mark"} {
+		db, url := openTest(t)
+		if err := exec(t, db, change); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), url)
+		if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "made by a program from before release 0.1.0") {
+			t.Errorf("%s: got %v, want a refusal", change, err)
+		}
+	}
+}
+
 // A database that lost the number of its schema is refused: which steps are noted as done does not say whose they were.
 func TestOpenRefusesASchemaWithoutANumber(t *testing.T) {
 	t.Parallel()

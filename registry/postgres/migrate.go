@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/jackc/pgx/v5"
@@ -57,11 +58,11 @@ func (db *DB) current(ctx context.Context) (bool, error) {
 	case errors.As(err, &failure) && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows):
 		return false, nil
 	case failure != nil && failure.Code == undefinedColumn:
-		return false, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
-			"database %s was made by a program from before release 0.1.0 (a catalog without schema_version), which this program does not convert", db.name),
-			"give --database an empty database: build, verify and promote again")
+		return false, db.unknown("a catalog without schema_version or schema_mark")
 	case err != nil:
 		return false, err
+	case row.SchemaMark != migrations.PostgresMark:
+		return false, db.unknown(fmt.Sprintf("schema %d with mark %d, not %d", row.SchemaVersion, row.SchemaMark, migrations.PostgresMark))
 	}
 	if row.SchemaVersion > migrations.PostgresVersion {
 		return false, registry.Lastingf(registry.CodeUnavailable,
@@ -70,6 +71,13 @@ func (db *DB) current(ctx context.Context) (bool, error) {
 	}
 	db.id = row.ID
 	return row.SchemaVersion == migrations.PostgresVersion, nil
+}
+
+// unknown returns the error of a schema that another commit made before release 0.1.0.
+func (db *DB) unknown(found string) error {
+	return registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+		"database %s was made by a program from before release 0.1.0 (%s), which this program does not convert", db.name, found),
+		"give --database an empty database: build, verify and promote again")
 }
 
 func (db *DB) up(ctx context.Context) error {

@@ -129,10 +129,11 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// A database of a program from before the first release is refused as it is, whatever its version.
+// A database of a program from before the first release is refused as it is, whatever its version, also if it has the mark of an
+// earlier commit.
 func TestOpenRefusesASchemaFromBeforeTheFirstRelease(t *testing.T) {
 	t.Parallel()
-	for _, version := range []int{1, 16} {
+	for version, mark := range map[int]int{1: 0x6d6c7072, 16: 0} {
 		path := filepath.Join(t.TempDir(), "catalog.db")
 		db, err := sql.Open("sqlite", "file:"+path)
 		if err != nil {
@@ -140,7 +141,7 @@ func TestOpenRefusesASchemaFromBeforeTheFirstRelease(t *testing.T) {
 		}
 		if _, err := db.Exec(fmt.Sprintf(`CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL);
 			INSERT INTO goose_db_version VALUES (1, 0, 1), (2, %[1]d, 1);
-			CREATE TABLE heads (environment TEXT NOT NULL); PRAGMA user_version = %[1]d`, version)); err != nil {
+			CREATE TABLE heads (environment TEXT NOT NULL); PRAGMA user_version = %[1]d; PRAGMA application_id = %[2]d`, version, mark)); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {

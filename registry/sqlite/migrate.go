@@ -28,7 +28,8 @@ func (db *DB) migrate(ctx context.Context) error {
 			return err
 		case version != 0 && mark != migrations.SQLiteMark:
 			return registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
-				"database %s was made by a program from before release 0.1.0 (schema %d without a mark), which this program does not convert", db.path, version),
+				"database %s was made by a program from before release 0.1.0 (schema %d with mark %#x, not %#x), which this program does not convert",
+				db.path, version, mark, migrations.SQLiteMark),
 				"make a new data directory: build, verify and promote again")
 		case version == migrations.SQLiteVersion:
 			return nil

@@ -87,7 +87,7 @@ func compileTwice(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	twin, err := s.compile(ctx)
+	twin, err := s.compile(ctx, s.Model)
 	if err != nil {
 		return err
 	}
@@ -103,15 +103,25 @@ func (s *session) runJob(ctx context.Context, cases string) (toolchain.Job, erro
 	if err != nil {
 		return toolchain.Job{}, err
 	}
+	return s.jobOf(cases, map[string]toolchain.Outcome{engineID: engine})
+}
+
+// jobOf runs engines on cases, in turns.
+func (s *session) jobOf(cases string, engines map[string]toolchain.Outcome) (toolchain.Job, error) {
 	shard, err := toolchain.FileInput(toolchain.RoleCases, shardName, cases)
 	job := toolchain.Job{
 		Verb: toolchain.VerbRun, Inputs: []toolchain.Input{shard},
-		Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: engineID, Path: "engine/" + s.Profile.Entry}},
-			Rounds: rounds, Warmup: 1, Level: s.Profile.Level},
+		Run: &toolchain.RunOptions{Rounds: rounds, Warmup: 1, Level: s.Profile.Level},
 	}
-	for _, f := range engine.Files {
-		in, errFile := toolchain.FileInput(toolchain.RoleModel, "engine/"+f.Name, f.Path)
-		job.Inputs, err = append(job.Inputs, in), errors.Join(err, errFile)
+	if len(engines) > 1 {
+		job.Run.Order = toolchain.OrderInterleaved
+	}
+	for _, id := range slices.Sorted(maps.Keys(engines)) {
+		job.Run.Engines = append(job.Run.Engines, toolchain.RunEngine{ID: id, Path: id + "/" + s.Profile.Entry})
+		for _, f := range engines[id].Files {
+			in, errFile := toolchain.FileInput(toolchain.RoleModel, id+"/"+f.Name, f.Path)
+			job.Inputs, err = append(job.Inputs, in), errors.Join(err, errFile)
+		}
 	}
 	return job, err
 }
@@ -146,7 +156,17 @@ const outputFile = "outputs/" + engineID + "/" + shardName
 
 // outputs runs an engine on cases, and reads what it computed.
 func (s *session) outputs(ctx context.Context, cases string) (map[string]tensor.Tensor, error) {
-	job, err := s.runJob(ctx, cases)
+	engine, err := s.made(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.outputsOf(ctx, cases, map[string]toolchain.Outcome{engineID: engine})
+	return all[engineID], err
+}
+
+// outputsOf runs engines on cases, and reads what each computed.
+func (s *session) outputsOf(ctx context.Context, cases string, engines map[string]toolchain.Outcome) (map[string]map[string]tensor.Tensor, error) {
+	job, err := s.jobOf(cases, engines)
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +174,111 @@ func (s *session) outputs(ctx context.Context, cases string) (map[string]tensor.
 	if err != nil {
 		return nil, err
 	}
-	f, ok := outcome.File(outputFile)
-	if !ok {
-		return nil, fmt.Errorf("it left no %s", outputFile)
+	all := make(map[string]map[string]tensor.Tensor)
+	for id := range engines {
+		name := "outputs/" + id + "/" + shardName
+		f, ok := outcome.File(name)
+		if !ok {
+			return nil, fmt.Errorf("it left no %s", name)
+		}
+		if all[id], err = tensorfile.ReadFile(f.Path, tensorfile.Limits{}); err != nil {
+			return nil, err
+		}
 	}
-	return tensorfile.ReadFile(f.Path, tensorfile.Limits{})
+	return all, nil
+}
+
+// order runs the cases in reverse. A program that keeps something of one case for the next computes others then.
+func order(ctx context.Context, s *session) error {
+	tensors, err := tensorfile.ReadFile(s.Cases, tensorfile.Limits{})
+	if err != nil {
+		return err
+	}
+	back := filepath.Join(s.dir, "reverse.safetensors")
+	f, err := os.Create(back)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(tensorfile.Write(f, reversed(tensors), nil), f.Close()); err != nil {
+		return err
+	}
+	want, err := s.outputs(ctx, s.Cases)
+	if err != nil {
+		return err
+	}
+	got, err := s.outputs(ctx, back)
+	if err != nil {
+		return err
+	}
+	if name := different(want, reversed(got)); name != "" {
+		return fmt.Errorf("output %s of the cases in reverse order differs from that of the same cases in order", name)
+	}
+	return nil
+}
+
+// reversed returns tensors with their cases in reverse order.
+func reversed(tensors map[string]tensor.Tensor) map[string]tensor.Tensor {
+	back := make(map[string]tensor.Tensor, len(tensors))
+	for name, v := range tensors {
+		cases := 1
+		if len(v.Shape) > 0 && v.Shape[0] > 0 {
+			cases = int(v.Shape[0])
+		}
+		rows := slices.Collect(slices.Chunk(v.Data, max(len(v.Data)/cases, 1)))
+		slices.Reverse(rows)
+		v.Data = slices.Concat(rows...)
+		back[name] = v
+	}
+	return back
+}
+
+// different names an output that has other bytes, or "".
+func different(want, got map[string]tensor.Tensor) string {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if !bytes.Equal(want[name].Data, got[name].Data) {
+			return name
+		}
+	}
+	return ""
+}
+
+const otherID = "other"
+
+// engines runs the engines of two models in turns. A program that keeps one engine for all, or that recognises the cases, has the
+// outputs of one for both.
+func engines(ctx context.Context, s *session) error {
+	if s.Other == "" {
+		return Skipped("there is no other model for it")
+	}
+	first, err := s.made(ctx)
+	if err != nil {
+		return err
+	}
+	second, err := s.compile(ctx, s.Other)
+	if err != nil {
+		return err
+	}
+	want := make(map[string]map[string]tensor.Tensor)
+	for id, engine := range map[string]toolchain.Outcome{engineID: first, otherID: second} {
+		alone, err := s.outputsOf(ctx, s.Cases, map[string]toolchain.Outcome{id: engine})
+		if err != nil {
+			return err
+		}
+		want[id] = alone[id]
+	}
+	if different(want[engineID], want[otherID]) == "" {
+		return errors.New("the engines of two models with other weights have the same outputs")
+	}
+	got, err := s.outputsOf(ctx, s.Cases, map[string]toolchain.Outcome{engineID: first, otherID: second})
+	if err != nil {
+		return err
+	}
+	for _, id := range []string{engineID, otherID} {
+		if name := different(want[id], got[id]); name != "" {
+			return fmt.Errorf("output %s of an engine differs if another engine takes turns with it", name)
+		}
+	}
+	return nil
 }
 
 func right(ctx context.Context, s *session) error {

@@ -25,6 +25,8 @@ func Checks() []Check {
 		{Name: "run", Promise: "each case has outputs, a load time and a timing in each round", Runs: true, do: run},
 		{Name: "right", Promise: "the outputs are right", Runs: true, do: right},
 		{Name: "repeat", Promise: "two processes compute the same bytes", Runs: true, do: repeat},
+		{Name: "order", Promise: "the outputs of a case do not depend on the cases before it", Runs: true, do: order},
+		{Name: "engines", Promise: "engines that take turns in one process have outputs of their own", Runs: true, do: engines},
 		{Name: "batch", Promise: "cases with a batch dimension of their own have the same outputs", Runs: true, do: batch},
 		{Name: "empty job", Promise: "a compilation without a model is refused", do: refuses(withoutModel)},
 		{Name: "garbage model", Promise: "a file that is no model is refused", do: refuses(garbageModel)},

@@ -6,17 +6,18 @@ import (
 	"path/filepath"
 )
 
-// The sample is a model of two layers with small whole weights, so that half precision computes it well. sample/make.py makes it.
+// The sample is a model of two layers with small whole weights, so that half precision computes it well, and another with other
+// weights. sample/make.py makes it.
 //
-//go:embed sample/model.onnx sample/cases.safetensors sample/want.safetensors
+//go:embed sample/model.onnx sample/other.onnx sample/cases.safetensors sample/want.safetensors
 var sample embed.FS
 
 // sampleCases is how many cases the sample has.
 const sampleCases = 8
 
-// UseSample writes a small model and its cases to the scratch folder and makes them the subject's.
+// UseSample writes two small models and their cases to the scratch folder and makes them the subject's.
 func (s *Subject) UseSample() error {
-	for name, path := range map[string]*string{"model.onnx": &s.Model, "cases.safetensors": &s.Cases, "want.safetensors": &s.Want} {
+	for name, path := range map[string]*string{"model.onnx": &s.Model, "other.onnx": &s.Other, "cases.safetensors": &s.Cases, "want.safetensors": &s.Want} {
 		data, err := sample.ReadFile("sample/" + name)
 		if err != nil {
 			return err

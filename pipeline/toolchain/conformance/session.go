@@ -20,6 +20,7 @@ type Subject struct {
 	Profile toolchain.Profile
 	Options map[string]any // of VerbCompile
 	Model   string         // path of a small model
+	Other   string         // path of a model with the same inputs and other outputs; empty: there is none
 	Input   string         // name of the model for the compiler; empty means model.onnx
 	Cases   string         // path of a shard of cases for it
 	Count   int            // of cases in it
@@ -52,7 +53,7 @@ func (s *session) made(ctx context.Context) (toolchain.Outcome, error) {
 	s.compiled.Lock()
 	defer s.compiled.Unlock()
 	if s.engine == nil && s.engineErr == nil {
-		engine, err := s.compile(ctx)
+		engine, err := s.compile(ctx, s.Model)
 		s.engine, s.engineErr = &engine, err
 	}
 	if s.engineErr != nil {
@@ -107,8 +108,8 @@ func (s *session) compileJob(path string) (toolchain.Job, error) {
 	return toolchain.Job{Verb: toolchain.VerbCompile, Options: s.Options, Inputs: []toolchain.Input{model}}, err
 }
 
-func (s *session) compile(ctx context.Context) (toolchain.Outcome, error) {
-	job, err := s.compileJob(s.Model)
+func (s *session) compile(ctx context.Context, model string) (toolchain.Outcome, error) {
+	job, err := s.compileJob(model)
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}

@@ -257,6 +257,46 @@ func TestChangedAtWork(t *testing.T) {
 	}
 }
 
+// So is the result of one that got another file meanwhile, if all files in its folder count.
+func TestAddedAtWork(t *testing.T) {
+	t.Parallel()
+	for inputs, refused := range map[string]bool{"": true, "inputs: [table]": false} {
+		dir := tool(t, map[string]string{"acc": script, "table": "one"})
+		m := describe(t, dir, inputs)
+		d, _ := open(t, m)
+		if err := write("plugin", "two")(dir); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Do(t.Context(), job(t, m), t.TempDir())
+		if refused != (err != nil && strings.Contains(err.Error(), "plugin changed while the tool ran")) {
+			t.Errorf("%q: error %v, want that plugin changed: %v", inputs, err, refused)
+		}
+	}
+}
+
+// So is the result of one that is started by a link, if that leads to another program now.
+func TestLinkChangedAtWork(t *testing.T) {
+	t.Parallel()
+	dir := tool(t, map[string]string{"one/acc": script, "two/acc": strings.ReplaceAll(script, "2.1", "2.2"), "table": "t"})
+	lead := func(to string) {
+		t.Helper()
+		_ = os.Remove(filepath.Join(dir, "acc"))
+		if err := os.Symlink(to, filepath.Join(dir, "acc")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead("one/acc")
+	m := describe(t, dir, "folder: "+dir)
+	d, _ := open(t, m)
+	if _, err := d.Do(t.Context(), job(t, m), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	lead("two/acc")
+	if _, err := d.Do(t.Context(), job(t, m), t.TempDir()); !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "acc changed while the tool ran") {
+		t.Errorf("error %v, want that acc changed", err)
+	}
+}
+
 func TestInputsAreChecked(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{

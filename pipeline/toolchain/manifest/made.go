@@ -29,6 +29,8 @@ type made struct {
 	shown   []string          // folders that it sees beside system software
 	entries map[string]string // by name, the digest of a file, or a note about something that is not a file
 	stamps  map[string]fs.FileInfo
+	links   map[string]string // by path, the file that it leads to; empty for nowhere
+	whole   bool              // every file in the folder counts
 	bytes   int64
 }
 
@@ -46,7 +48,7 @@ func (c consists) examine(executable string, private []string) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &made{entries: make(map[string]string), stamps: make(map[string]fs.FileInfo)}
+	t := &made{entries: make(map[string]string), stamps: make(map[string]fs.FileInfo), links: map[string]string{executable: target}, whole: c.inputs == nil}
 	root, name, err := c.root(target)
 	if err != nil {
 		return nil, err
@@ -236,6 +238,7 @@ func (t *made) add(name string) (file string, err error) {
 	if target, err := os.Readlink(at); err == nil {
 		t.entries[name] = "link to " + target
 		file, err := filepath.EvalSymlinks(at)
+		t.links[at] = file
 		if info, errStat := os.Stat(at); err != nil || errStat != nil || !info.Mode().IsRegular() || !t.visible(file) {
 			return "", nil // it leads nowhere
 		}
@@ -280,8 +283,25 @@ func (t *made) hash(name string, f *os.File) error {
 // digest covers all files of the tool.
 func (t *made) digest() (registry.Digest, error) { return registry.CanonicalDigest(t.entries) }
 
-// changed returns a file whose size or time has changed since it was read, or "".
+// changed returns a file whose size or time has changed since it was read, a link that leads elsewhere, or a file that came since,
+// or "".
 func (t *made) changed() string {
+	for link, was := range t.links {
+		if now, _ := filepath.EvalSymlinks(link); now != was {
+			return link
+		}
+	}
+	if t.whole {
+		all, err := t.folder.Tree(".", maxInputs)
+		if err != nil {
+			return t.folder.Path()
+		}
+		for _, name := range all {
+			if t.entries[path.Clean(name)] == "" {
+				return filepath.Join(t.folder.Path(), name)
+			}
+		}
+	}
 	for file, was := range t.stamps {
 		now, err := os.Stat(file)
 		if err != nil || !os.SameFile(was, now) || now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime()) {

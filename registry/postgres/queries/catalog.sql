@@ -1,5 +1,5 @@
 -- name: CatalogGet :one
-SELECT id, schema_version FROM catalog;
+SELECT id, schema_version, schema_mark FROM catalog;
 
 -- name: CatalogIdentityGet :one
 SELECT id, origins, storage, epoch FROM catalog;

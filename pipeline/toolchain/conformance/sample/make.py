@@ -1,4 +1,4 @@
-"""Makes the sample: a model of two layers, eight cases, and the outputs that numpy computes. Run it here with onnx and numpy."""
+"""Makes the sample: a model of two layers, another with other biases, eight cases, and the outputs that numpy computes of the first. Run it here with onnx and numpy."""
 
 import json
 
@@ -19,6 +19,8 @@ graph = helper.make_graph(
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 onnx.checker.check_model(model)
 onnx.save(model, "model.onnx")
+graph.initializer[3].CopyFrom(numpy_helper.from_array(weights[3] + 1, names[3]))
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "other.onnx")
 x = rng.integers(-4, 5, size=(8, 4)).astype(np.float32) / 2
 w1, b1, w2, b2 = weights
 y = (np.maximum(x @ w1 + b1, 0) @ w2 + b2).astype(np.float32)

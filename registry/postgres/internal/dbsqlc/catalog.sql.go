@@ -11,18 +11,19 @@ import (
 )
 
 const catalogGet = `-- name: CatalogGet :one
-SELECT id, schema_version FROM catalog
+SELECT id, schema_version, schema_mark FROM catalog
 `
 
 type CatalogGetRow struct {
 	ID            string
 	SchemaVersion int32
+	SchemaMark    int32
 }
 
 func (q *Queries) CatalogGet(ctx context.Context) (CatalogGetRow, error) {
 	row := q.db.QueryRow(ctx, catalogGet)
 	var i CatalogGetRow
-	err := row.Scan(&i.ID, &i.SchemaVersion)
+	err := row.Scan(&i.ID, &i.SchemaVersion, &i.SchemaMark)
 	return i, err
 }
 
