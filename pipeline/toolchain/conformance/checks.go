@@ -389,6 +389,7 @@ func refuses(jobOf func(context.Context, *session) (toolchain.Job, error)) func(
 		case err == nil:
 			return errors.New("it does the job: want an error")
 		case s.CommandLine && job.Verb == toolchain.VerbCompile:
+		case job.Verb == toolchain.VerbRun && registry.HasCode(err, registry.CodeWrongNode): // an engine for no machine
 		case !registry.HasCode(err, registry.CodeInvalid):
 			return fmt.Errorf("want the error bad_input, unsupported_format or unsupported_op, and it fails otherwise: %w", err)
 		}

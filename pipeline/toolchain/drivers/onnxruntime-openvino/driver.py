@@ -50,8 +50,10 @@ def session_options(asked):
             setattr(options, name, int(value))
         elif name in ("enable_cpu_mem_arena", "enable_mem_pattern"):
             setattr(options, name, value == "1")
-        else:
+        elif "." in name:  # ONNX Runtime takes any entry, and ignores those that it does not know
             options.add_session_config_entry(name, value)
+        else:
+            raise Refused("bad_input", f"option {name}: ONNX Runtime has none of this name")
     return options
 
 

@@ -33,6 +33,8 @@ function probe() {
 // fixed run, which no optimizer has a part in.
 async function open(ort, path, id, load) {
   const level = load ? load.graphOptimizationLevel : "disabled";
+  const unknown = Object.keys(load ?? {}).find((name) => !["graphOptimizationLevel", "numThreads"].includes(name));
+  if (unknown) throw new Refused("bad_input", `option ${unknown}: want some of graphOptimizationLevel, numThreads`);
   try {
     return await ort.InferenceSession.create(readFileSync(path), { executionProviders: ["wasm"], ...(level ? { graphOptimizationLevel: level } : {}) });
   } catch (e) {
