@@ -143,7 +143,7 @@ func (b blobs) recipe(ctx context.Context, d registry.Digest) (*storage.Recipe, 
 	}
 	recipe, err := b.recipes.Recipe(ctx, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil //nolint:nilnil,nilerr // see above
 	}
 	return &recipe, err
 }

@@ -290,24 +290,24 @@ func TestForgedLayer(t *testing.T) {
 	t.Parallel()
 	stored := mem.NewBlobs()
 	w := newWorld(t, stored)
-	_, real := w.engine(t, map[string]string{"model.onnx": large(1, 4096)})
-	raw := read(t, stored, real)
+	_, honest := w.engine(t, map[string]string{"model.onnx": large(1, 4096)})
+	raw := read(t, stored, honest)
 	raw[700] ^= 1 // in the file
 	forged := digest.FromBytes(raw)
 	must(t, stored.Put(t.Context(), forged, int64(len(raw)), bytes.NewReader(raw)))
 	for m, err := range w.db.AllManifests(t.Context()) {
 		must(t, err)
 		document := read(t, stored, m.Manifest.Digest)
-		if !bytes.Contains(document, []byte(real)) {
+		if !bytes.Contains(document, []byte(honest)) {
 			continue
 		}
-		document = bytes.ReplaceAll(document, []byte(real), []byte(forged))
+		document = bytes.ReplaceAll(document, []byte(honest), []byte(forged))
 		m.Manifest.Digest, m.Manifest.Size = digest.FromBytes(document), int64(len(document))
 		must(t, stored.Put(t.Context(), m.Manifest.Digest, m.Manifest.Size, bytes.NewReader(document)))
 		must(t, w.db.PutManifest(t.Context(), repository, m.Manifest, "forged"))
 	}
-	if got := w.surplus(t, time.Time{}); !slices.Equal(got, []registry.Digest{real}) {
-		t.Errorf("surplus is %v, want only %s", got, real)
+	if got := w.surplus(t, time.Time{}); !slices.Equal(got, []registry.Digest{honest}) {
+		t.Errorf("surplus is %v, want only %s", got, honest)
 	}
 	if _, err := w.db.Recipe(t.Context(), forged); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("the forged layer has a recipe: %v", err)

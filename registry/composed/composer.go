@@ -122,29 +122,34 @@ func (c *Composer) look(ctx context.Context, image registry.Digest, before time.
 	if _, never := c.never.Get(layer); never {
 		return layer, false, nil
 	}
-	recipe, err := c.recipes.Recipe(ctx, layer)
-	known := err == nil
-	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
-		return layer, false, err
-	}
 	own, err := c.isStored(ctx, layer)
-	if err != nil || known && !own || known && !before.IsZero() && !recipe.Created.Before(before) {
+	if err != nil {
 		return layer, false, err
 	}
-	if !known {
-		if recipe, err = c.recipeOf(ctx, part); err != nil {
-			return layer, false, err
-		}
+	recipe, err := c.recipes.Recipe(ctx, layer)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		due, err = c.learn(ctx, part, own && before.IsZero())
+		return layer, due, err
+	}
+	if err != nil || !own || !before.IsZero() && !recipe.Created.Before(before) {
+		return layer, false, err
+	}
+	err = c.compare(ctx, recipe)
+	return layer, err == nil, err
+}
+
+// learn records the recipe of a layer that has none, and returns due if it did.
+func (c *Composer) learn(ctx context.Context, image storage.FetchedPart, due bool) (bool, error) {
+	recipe, err := c.recipeOf(ctx, image)
+	if err != nil {
+		return false, err
 	}
 	if err := c.compare(ctx, recipe); err != nil {
-		return layer, false, err
-	}
-	if known {
-		return layer, own, nil
+		return false, err
 	}
 	added, err := c.recipes.AddRecipe(ctx, recipe)
 	if err != nil || !added {
-		return layer, false, err
+		return false, err
 	}
 	// From now on no removal of a part can begin, and none was recorded. What was compared above could have been removed
 	// before, so its existence is checked once more.
@@ -152,7 +157,7 @@ func (c *Composer) look(ctx context.Context, image registry.Digest, before time.
 	if err == nil {
 		err = composed.Close()
 	}
-	return layer, own && before.IsZero(), err
+	return due && err == nil, err
 }
 
 // recipeOf makes the recipe of the layer of an image, by the files of its engine.

@@ -80,6 +80,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, stored registrytest.RemovableBlobs) *world {
+	t.Helper()
 	w := &world{db: mem.New(), stored: stored, now: time.Now().Truncate(time.Microsecond)}
 	w.db.Now = func() time.Time { return w.now }
 	w.blobs = composed.Blobs(stored, w.db, least)
