@@ -40,12 +40,19 @@ func checkLabels(m Maker, golden goldenset.Set) ([]string, error) {
 			"%s of the reference model on the labels %q is 0: no engine can be worse, so that limits on what it loses prove nothing", metric.Name, labels),
 			"look whether the labels are those of these cases, and number the classes as the model does")
 	}
+	if (metric.Name == accuracy.AUC || metric.Name == accuracy.AUCMacro) && reference < guessedAUC {
+		return []string{fmt.Sprintf("labels %q: the reference model has an %s of %s, which is worse than guessing: look whether the labels are those of these cases, "+
+			"and 1 where the model's values are large", labels, metric.Name, validators.ShareText(reference))}, nil
+	}
 	if constant := counter.MostFrequent(); reference <= constant {
 		return []string{fmt.Sprintf("labels %q: the reference model is right in %s of the cases, and the most frequent label alone would be in %s: "+
 			"look whether the labels are those of these cases, in the order of the model's classes", labels, validators.ShareText(reference), validators.ShareText(constant))}, nil
 	}
 	return nil, nil
 }
+
+// guessedAUC is the AUC of a guess.
+const guessedAUC = 0.5
 
 // comparesReference reports whether a limit is on what an engine loses.
 func comparesReference(l *validators.AccuracyLimit) bool {

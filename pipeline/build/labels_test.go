@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -51,5 +52,44 @@ func TestReferenceWithoutSkill(t *testing.T) {
 				t.Errorf("warnings %q (%v), want one: %t", warnings, err, c.warns)
 			}
 		})
+	}
+}
+
+// Labels that a model ranks the wrong way round are turned around, or of other cases.
+func TestLabelsTurnedAround(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		labels []int64
+		warns  bool
+	}{
+		"right":         {[]int64{0, 0, 1, 1}, false},
+		"turned around": {[]int64{1, 1, 0, 0}, true},
+	} {
+		dir := t.TempDir()
+		store := func(file string, values tensor.Tensor) string {
+			if err := cases.WriteShard(filepath.Join(dir, file), map[string]tensor.Tensor{"y": values}); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Join(dir, file)
+		}
+		labels, err := tensor.New(c.labels, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores, err := tensor.New([]float32{0.1, 0.2, 0.8, 0.9}, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := Maker{}
+		m.Plan.Interface.Outputs = []validators.TensorInfo{{Name: "y", Kind: validators.KindProbability, DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}}}}
+		m.Plan.Limits.Accuracy = &validators.AccuracyLimit{Metric: accuracy.AUC}
+		m.Inputs.Cases.Record.Labels = "y"
+		m.Inputs.Cases.Files = []toolchain.Input{{Name: "cases", Path: store("cases", labels)}}
+		golden := goldenset.Set{Files: []toolchain.OutputFile{{Path: store("golden", scores)}}}
+		golden.Set.Shards = []artifact.Shard{{Count: 4}}
+		warnings, err := checkLabels(m, golden)
+		if err != nil || (len(warnings) > 0) != c.warns || c.warns && !strings.Contains(warnings[0], "worse than guessing") {
+			t.Errorf("%s: warnings %q (%v), want one: %t", name, warnings, err, c.warns)
+		}
 	}
 }

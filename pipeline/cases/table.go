@@ -304,7 +304,11 @@ func features(names []string, labels int, input validators.TensorInfo) (columns 
 	}
 	var missing []string
 	for _, name := range input.Names {
-		if i := slices.Index(names, name); i >= 0 {
+		i := slices.Index(names, name)
+		if i >= 0 && i == labels {
+			return nil, nil, registry.Errorf(registry.CodeInvalid, "%q is a feature of the model, so it cannot be the labels", name)
+		}
+		if i >= 0 {
 			columns = append(columns, i)
 			continue
 		}

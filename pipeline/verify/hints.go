@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
@@ -73,6 +74,22 @@ func hintHalf(v Session, failures []error) {
 		}
 		return fmt.Sprintf("variant %s: float16 ends at 65504, and has 11 bits", c.Engine.Variant),
 			"mlpromote bisect " + remedy.RefMark + remedy.EngineMark + " finds the nodes with numbers that it does not hold, " +
-				"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]}"
+				"which can stay in float32: quantize: {method: fp16, exclude: [NODE, ...]} in the variant"
+	})
+}
+
+// hintConverted is about fp32 engines of sources that were converted to ONNX: what they are compared with is the framework's.
+func hintConverted(v Session, failures []error) {
+	framework, _, _ := strings.Cut(v.Golden.Set.Kind, "/")
+	if framework == run.OnnxRuntime {
+		return
+	}
+	hint(v, failures, func(i int, c run.Candidate) (cause, next string) {
+		if !exceeds(c, failures[i], validators.PrecisionFP32) {
+			return "", ""
+		}
+		return fmt.Sprintf("the conversion to ONNX computes something else than %s, such as a rounded value on the other side of a split of a tree; or a fault of the runtime", framework),
+			"compare the named case in " + framework + " (a scaler in front of trees is one cause: leave it out); " +
+				"mlpromote bisect " + remedy.RefMark + remedy.EngineMark + " compares the engine with the converted model alone"
 	})
 }

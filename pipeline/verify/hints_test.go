@@ -80,3 +80,29 @@ func TestHintThreads(t *testing.T) {
 		})
 	}
 }
+
+// A failed fp32 engine of a source that was converted points at the conversion, since the framework's outputs are what it is compared with.
+func TestHintConverted(t *testing.T) {
+	t.Parallel()
+	failed := registry.Errorf(registry.CodeLimit, "too far off")
+	for name, c := range map[string]struct {
+		kind, precision string
+		failure         error
+		hinted          bool
+	}{
+		"of scikit-learn":       {"scikit-learn/1.7.2", "fp32", failed, true},
+		"of ONNX":               {run.OnnxRuntime + "/disable_all", "fp32", failed, false},
+		"int8":                  {"scikit-learn/1.7.2", "int8", failed, false},
+		"an engine that passes": {"scikit-learn/1.7.2", "fp32", nil, false},
+	} {
+		var v Session
+		v.Golden.Set = &artifact.CaseSet{Kind: c.kind}
+		v.candidates = []run.Candidate{{Engine: artifact.Engine{Precision: c.precision}}}
+		failures := []error{c.failure}
+		hintConverted(v, failures)
+		hints := strings.Join(registry.Hints(failures[0]), "\n")
+		if hinted := strings.Contains(hints, "the conversion to ONNX computes something else than scikit-learn"); hinted != c.hinted {
+			t.Errorf("%s: hints %q, want one: %t", name, hints, c.hinted)
+		}
+	}
+}

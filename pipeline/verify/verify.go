@@ -169,6 +169,7 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	hints(result.Engines, failures)
 	hintBF16(v, failures)
 	hintHalf(v, failures)
+	hintConverted(v, failures)
 	hintThreads(v, result.Engines, failures)
 	for i, e := range result.Engines {
 		failures[i] = remedy.Usual(failures[i], e.Label, v.candidates[i].Engine.Precision, conversion != "", e.Parity.ReportHead, e.Performance.ReportHead)

@@ -81,6 +81,9 @@ stdout: the ref of the release.`,
 
 func buildRelease(ctx context.Context, a *program.App, i *wiring.Instance, s *spec.Spec,
 	m *toolchains.BuildCache, own toolchains.Replacements, options build.Options) error {
+	if err := program.ForgetBuild(); err != nil {
+		return err
+	}
 	env := a.Pipeline(i, m, own)
 	env.Planned = func(plan plan.Plan) { warnTaken(a, takenIn(ctx, i, plan)) }
 	result, failed := build.Build(ctx, env, s, options)

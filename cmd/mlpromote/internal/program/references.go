@@ -80,6 +80,16 @@ func hasEnvironment(i *wiring.Instance, text string) bool {
 // default data directory, also if --data names another.
 const lastBuildFile = "last-build"
 
+// ForgetBuild forgets the last build in the working directory, before another one begins: if that fails, no verb must take the
+// earlier one for it.
+func ForgetBuild() error {
+	err := os.Remove(filepath.Join(connect.DefaultData, lastBuildFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // RememberBuild remembers a build as the last in the working directory.
 func RememberBuild(ref registry.Ref) error {
 	if err := os.MkdirAll(connect.DefaultData, 0o700); err != nil {
@@ -121,7 +131,7 @@ func named(args []string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(connect.DefaultData, lastBuildFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "no ref given, and no build succeeded in this folder yet"),
+			registry.Errorf(registry.CodeInvalid, "no ref given, and the last build in this folder did not succeed, or there was none"),
 			"name one, for example staging/vision/digits:1.0.0, or mlpromote build")
 	}
 	return strings.TrimSpace(string(data)), err
