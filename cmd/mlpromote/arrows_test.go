@@ -47,7 +47,7 @@ func arrows() []rule {
 		{"cmd/mlpromote/internal/clock", nil},
 		{"cmd/mlpromote/internal/printing", []string{"cmd/internal/inspection", "cmd/internal/nodeverbs", "cmd/internal/ui", "registry", "validators"}},
 		{"cmd/mlpromote/internal/program", []string{"pipeline/ingest", "pipeline/run",
-			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/ui", "cmd/mlpromote/internal/clock",
+			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/nodeverbs", "cmd/internal/suggest", "cmd/internal/ui", "cmd/mlpromote/internal/clock",
 			"cmd/mlpromote/internal/toolchains", "cmd/mlpromote/internal/wiring", "pipeline", "pipeline/spec", "registry",
 		}},
 		{"cmd/mlpromote", []string{"*"}},

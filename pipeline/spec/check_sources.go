@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -76,7 +78,7 @@ func (c checker) checkOrigin() {
 	if d := registry.Digest(o.Digest); registry.ValidDigest(d) != nil || d.Algorithm() != "sha256" {
 		c.problem(at("source", "origin", "digest"), "digest %q: want sha256:HEX", o.Digest)
 	}
-	if !originURI.MatchString(o.URI) {
+	if !isOriginURI(o.URI) {
 		c.problem(at("source", "origin", "uri"), "uri %q: want mlflow:models:/NAME/VERSION or mlflow:runs:/RUN/PATH, as init writes it", o.URI)
 	}
 	if u, err := url.Parse(o.Server); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || registry.ValidateText("server", o.Server) != nil {
@@ -85,8 +87,19 @@ func (c checker) checkOrigin() {
 	c.report(registry.ValidateText("run", o.Run), "source", "origin", "run")
 }
 
-// originURI is the address of a model on a server.
-var originURI = regexp.MustCompile(`^mlflow:(models|runs):/[^\pC/][^\pC]{0,400}$`)
+// maxOriginURI bounds the part of an address behind its kind, in bytes.
+const maxOriginURI = 400
+
+// isOriginURI reports whether a text is the address of a model on a server. A pattern with a counted class of Unicode would take 16 MB
+// when each process starts.
+func isOriginURI(text string) bool {
+	rest, ok := strings.CutPrefix(text, "mlflow:models:/")
+	if !ok {
+		rest, ok = strings.CutPrefix(text, "mlflow:runs:/")
+	}
+	return ok && rest != "" && rest[0] != '/' && len(rest) <= maxOriginURI && utf8.ValidString(rest) &&
+		!strings.ContainsFunc(rest, func(r rune) bool { return unicode.Is(unicode.C, r) })
+}
 
 // checkArchitecture checks that weights, and nothing else, have an architecture. Whether it
 // fits them is for the importer to find out.

@@ -25,13 +25,17 @@ import (
 
 // head is what every report says about what was found since a beginning.
 func head(v Session, c run.Candidate, began Beginning) evidence.ReportHead {
+	var runner evidence.DigestSet
+	if c.Tool.Profile.OwnRunner {
+		runner = evidence.NewDigestSet(c.Tool.Runtime.Lock)
+	}
 	return evidence.ReportHead{
 		StartedOn: began.StartedOn, FinishedOn: v.Env.Time().UTC(), History: evidence.NewDigestSet(began.History),
 		Limits: evidence.NewDigestSet(v.Release.Limits), Sources: evidence.NewDigestSet(v.Release.Sources),
 		Reference: evidence.NewDigestSet(v.Reference.Ref.Digest),
 		Node:      v.Node,
 		Runtime: evidence.RuntimeUsed{Name: c.Tool.Runtime.Name, Version: c.Tool.Runtime.Version,
-			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Runtime.LibraryDigest, c.Tool.Runtime.Lock)), Host: hostPackages(c.Tool.Runtime)},
+			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Runtime.LibraryDigest, c.Tool.Runtime.Lock)), Runner: runner, Host: hostPackages(c.Tool.Runtime)},
 		Settings: evidence.SettingsOf(c.Engine.Load),
 		Tool:     v.Env.Tool,
 	}

@@ -86,6 +86,9 @@ type RuntimeUsed struct {
 	// Library is the digest of the shared library's file; for a runtime that is not one, of the lock file of its install, its
 	// container image, or the packages of its Python.
 	Library DigestSet `json:"library"`
+	// Runner is the digest of the files of a user's own program that ran the engine, and of its Python; Library is then the digest of the name and
+	// version of the runtime, and of the packages.
+	Runner DigestSet `json:"runner,omitempty"`
 	// Host is set for a Python that was there before: of its packages no lock file of mlpromote says which they are.
 	Host *HostPackages `json:"host,omitempty"`
 }

@@ -281,7 +281,19 @@ func engines(ctx context.Context, s *session) error {
 	return nil
 }
 
-func right(ctx context.Context, s *session) error {
+func right(ctx context.Context, s *session) error { return s.rightOn(ctx, s.Cases) }
+
+// batches runs the cases as batches of two.
+func batches(ctx context.Context, s *session) error {
+	pairs := filepath.Join(s.dir, "pairs.safetensors")
+	if err := reshaped(s.Cases, pairs, func(shape []int64) []int64 { return append([]int64{shape[0] / 2, 2}, shape[1:]...) }); err != nil {
+		return err
+	}
+	return s.rightOn(ctx, pairs)
+}
+
+// rightOn compares the outputs of cases with the right ones, of which they have as many rows.
+func (s *session) rightOn(ctx context.Context, cases string) error {
 	if s.Want == "" {
 		return Skipped("the right outputs of this model are not known")
 	}
@@ -289,7 +301,7 @@ func right(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	got, err := s.outputs(ctx, s.Cases)
+	got, err := s.outputs(ctx, cases)
 	if err != nil {
 		return err
 	}
@@ -298,7 +310,7 @@ func right(ctx context.Context, s *session) error {
 		if !ok {
 			return fmt.Errorf("there is no output %s: there are %v", name, slices.Sorted(maps.Keys(got)))
 		}
-		if g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
+		if width := len(w.Shape) - 1; g.DType != w.DType || g.Len() != w.Len() || len(g.Shape) <= width || !slices.Equal(g.Shape[len(g.Shape)-width:], w.Shape[1:]) {
 			return fmt.Errorf("output %s is %s %v, want %s %v", name, g.DType, g.Shape, w.DType, w.Shape)
 		}
 		values, wanted := g.Float64s(), w.Float64s()
@@ -336,7 +348,7 @@ func repeat(ctx context.Context, s *session) error {
 
 func batch(ctx context.Context, s *session) error {
 	each := filepath.Join(s.dir, "batches.safetensors")
-	if err := withBatches(s.Cases, each); err != nil {
+	if err := reshaped(s.Cases, each, func(shape []int64) []int64 { return slices.Insert(slices.Clone(shape), 1, 1) }); err != nil {
 		return err
 	}
 	want, err := s.outputs(ctx, s.Cases)
@@ -355,14 +367,14 @@ func batch(ctx context.Context, s *session) error {
 	return nil
 }
 
-// withBatches writes the cases of a shard with a batch dimension of 1 behind the case dimension.
-func withBatches(from, to string) error {
+// reshaped writes the cases of a shard in other shapes.
+func reshaped(from, to string, shape func([]int64) []int64) error {
 	tensors, err := tensorfile.ReadFile(from, tensorfile.Limits{})
 	if err != nil {
 		return err
 	}
 	for name, v := range tensors {
-		v.Shape = slices.Insert(v.Shape, 1, 1)
+		v.Shape = shape(v.Shape)
 		tensors[name] = v
 	}
 	f, err := os.Create(to)

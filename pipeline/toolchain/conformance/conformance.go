@@ -28,6 +28,7 @@ func Checks() []Check {
 		{Name: "order", Promise: "the outputs of a case do not depend on the cases before it", Runs: true, do: order},
 		{Name: "engines", Promise: "engines that take turns in one process have outputs of their own", Runs: true, do: engines},
 		{Name: "batch", Promise: "cases with a batch dimension of their own have the same outputs", Runs: true, do: batch},
+		{Name: "batches", Promise: "batches of two have the outputs of their cases", Runs: true, do: batches},
 		{Name: "empty job", Promise: "a compilation without a model is refused", do: refuses(withoutModel)},
 		{Name: "garbage model", Promise: "a file that is no model is refused", do: refuses(garbageModel)},
 		{Name: "unknown option", Promise: "an option of the compiler that it does not know is refused", Speaks: true, do: refuses(unknownOption)},

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// The sample is a model of two layers with small whole weights, so that half precision computes it well, and another with other
+// The sample is a model of three layers with small whole weights, so that half precision computes it well, and another with other
 // weights. sample/make.py makes it.
 //
 //go:embed sample/model.onnx sample/other.onnx sample/cases.safetensors sample/want.safetensors

@@ -81,6 +81,11 @@ func NewRunner(ctx context.Context, m Manifest, o Options) (toolchain.Driver, er
 		return nil, err
 	}
 	r.identity.Version, r.identity.Versions[m.Name] = version, version
+	// What computes is the runtime: a mistake in the program around it, once mended, must not count as another runtime's failure.
+	r.identity.LibraryDigest, err = registry.CanonicalDigest(map[string]any{"name": m.Name, "version": version, "packages": r.packages})
+	if err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -88,6 +93,7 @@ func NewRunner(ctx context.Context, m Manifest, o Options) (toolchain.Driver, er
 type runner struct {
 	toolchain.Driver
 	made     *made
+	packages registry.Digest // of its Python; empty without one
 	identity toolchain.Identity
 }
 
@@ -126,6 +132,7 @@ func (r Run) open(ctx context.Context, name string, o Options) (runner, error) {
 			return runner{}, err
 		}
 		maps.Copy(opened.identity.Versions, record.Versions)
+		opened.packages = record.Lock
 		lock["python"], opened.identity.Versions["python"] = record.Lock, record.Python
 		program := script.Program{
 			Interpreter: record.Interpreter(), Flags: []string{"-s", "-B"}, Main: "start.py", Args: append([]string{path}, r.Arguments...),

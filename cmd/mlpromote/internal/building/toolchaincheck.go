@@ -31,11 +31,14 @@ same bytes again, batches, timings, and a refusal of whatever they do not know. 
 
 func checkToolchain(ctx context.Context, a *program.App, manifest string, set map[string]string) error {
 	var text strings.Builder
-	failed := 0
+	failed, kept := 0, 0
 	all, err := a.Toolchains().CheckManifest(ctx, manifest, set, func(c toolchains.Checked) {
 		a.UI.Note("%s: %s", c.Check, c.Result)
-		if c.Result == toolchains.CheckFails {
+		switch c.Result {
+		case toolchains.CheckFails:
 			failed++
+		case toolchains.CheckOK:
+			kept++
 		}
 	})
 	if err != nil {
@@ -54,7 +57,7 @@ func checkToolchain(ctx context.Context, a *program.App, manifest string, set ma
 		return err
 	}
 	if failed > 0 {
-		return registry.Errorf(registry.CodeLimit, "%s keeps %d of %s: see docs/reference/driver.md", manifest, len(all)-failed, registry.Count(len(all), "promise"))
+		return registry.Errorf(registry.CodeLimit, "%s keeps %d of %s: see docs/reference/driver.md", manifest, kept, registry.Count(kept+failed, "promise"))
 	}
 	return nil
 }

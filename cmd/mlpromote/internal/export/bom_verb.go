@@ -40,7 +40,7 @@ the same bytes. The file is not signed, but the evidence is.`,
 			if err != nil {
 				return err
 			}
-			return v.At().With(c.Context(), func(i *wiring.Instance) error {
+			return v.With(c.Context(), func(i *wiring.Instance) error {
 				ref, err := i.WithoutHost(ref)
 				if err != nil {
 					return err

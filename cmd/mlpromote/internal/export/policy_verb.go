@@ -67,7 +67,7 @@ names the repository that has them. The default is the repository of the image.`
 				}
 			}
 			o.Now = clock.Now()
-			return v.At().With(c.Context(), func(i *wiring.Instance) error {
+			return v.With(c.Context(), func(i *wiring.Instance) error {
 				a, err := Admit(c.Context(), &i.Registry, o)
 				if err != nil {
 					return err

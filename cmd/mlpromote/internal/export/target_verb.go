@@ -49,7 +49,7 @@ versions of runtimes, are in comments and on stderr: let the pod ask mlpromote-n
 			if o.nodeType != "" && o.engine != "" {
 				return registry.Errorf(registry.CodeInvalid, "--engine is an engine of a REF: want it without --node-type")
 			}
-			return v.At().With(c.Context(), func(i *wiring.Instance) error {
+			return v.With(c.Context(), func(i *wiring.Instance) error {
 				target, err := v.targetOf(c.Context(), i, o, args)
 				if err != nil {
 					return err

@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/suggest"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -115,9 +116,11 @@ func (a *App) configureDatabase() error {
 	return nil
 }
 
-// With runs f on the registry that the flags name, and closes it.
+// With runs f on the registry that the flags name, and closes it. An error of f names what was probably meant.
 func (a *App) With(ctx context.Context, f func(*wiring.Instance) error) error {
-	return a.At().With(ctx, f)
+	return a.At().With(ctx, func(i *wiring.Instance) error {
+		return suggest.Around(ctx, &i.Registry, func() error { return f(i) })
+	})
 }
 
 // Toolchains returns the folders of toolchains.

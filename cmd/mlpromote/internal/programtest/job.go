@@ -2,6 +2,7 @@ package programtest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -110,8 +111,11 @@ func (j *Job) Drift(args ...string) string {
 // Head is the digest of an environment's head.
 func (j *Job) Head(environment string) string {
 	j.T.Helper()
-	fields := strings.Fields(j.Must("list", "--env", environment, "--output", "text"))
-	return fields[len(fields)-1]
+	var heads []struct{ Release string }
+	if err := json.Unmarshal([]byte(j.Must("list", "--env", environment, "--output", "json")), &heads); err != nil || len(heads) == 0 {
+		j.T.Fatalf("heads of %s: %v (%v)", environment, heads, err)
+	}
+	return heads[len(heads)-1].Release
 }
 
 // Check looks for anything torn: the history is whole, every head can be read with all that

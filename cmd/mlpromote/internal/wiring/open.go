@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
-	"mlpromote.dev/mlpromote/cmd/internal/suggest"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/parts"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/predicates"
@@ -33,13 +32,13 @@ func (l Location) Open(ctx context.Context) (*Instance, error) {
 	return l.OpenLocal(ctx)
 }
 
-// With opens the registry, runs verb on it and closes it. An error of verb says what was probably meant.
+// With opens the registry, runs verb on it and closes it.
 func (l Location) With(ctx context.Context, verb func(*Instance) error) error {
 	i, err := l.Open(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(suggest.Around(ctx, &i.Registry, func() error { return verb(i) }), i.Close())
+	return errors.Join(verb(i), i.Close())
 }
 
 // OpenLocal opens the data directory, which exists and which no service has to itself.
