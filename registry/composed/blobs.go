@@ -139,11 +139,11 @@ func (b blobs) Delete(ctx context.Context, d registry.Digest) error {
 // recipe returns the recipe of d, or nil. Malformed digests have none.
 func (b blobs) recipe(ctx context.Context, d registry.Digest) (*storage.Recipe, error) {
 	if registry.ValidDigest(d) != nil {
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil //nolint:nilnil,nilerr // see above
 	}
 	recipe, err := b.recipes.Recipe(ctx, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil, nil //nolint:nilnil,nilerr // see above
+		return nil, nil //nolint:nilnil // see above
 	}
 	return &recipe, err
 }

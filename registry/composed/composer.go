@@ -193,7 +193,7 @@ func (c *Composer) compare(ctx context.Context, recipe storage.Recipe) error {
 	if err != nil {
 		return damaged(ctx, recipe.Digest, err)
 	}
-	defer blob.Close()
+	defer blob.Close() //nolint:errcheck // it was read only
 	hash, err := registry.NewHash(recipe.Digest)
 	if err != nil {
 		return err
