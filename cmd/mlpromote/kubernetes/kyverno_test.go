@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
@@ -22,9 +23,13 @@ func (c *cluster) kyverno(authority, registry, token string) {
 		c.Helper()
 		return c.within(kyvernoNamespace, "", args...)
 	}
-	kubectl("apply", "--server-side", "--filename="+c.program("kyverno.yaml"))
+	// It admits for one namespace at a time, so the tests that need it take turns.
+	oneKyverno.Lock()
+	c.Cleanup(oneKyverno.Unlock)
+	kubectl("apply", "--server-side", "--force-conflicts", "--filename="+c.program("kyverno.yaml"))
 	kubectl("patch", "configmap", "kyverno", "--type=merge",
 		`--patch={"data": {"webhooks": "{\"namespaceSelector\": {\"matchLabels\": {\"kubernetes.io/metadata.name\": \"`+c.namespace+`\"}}}"}}`)
+	kubectl("delete", "secret", "mlpromote", "--ignore-not-found")
 	kubectl("create", "secret", "docker-registry", "mlpromote", "--docker-server="+registry, "--docker-username=token", "--docker-password="+token)
 	account := kubectl("create", "token", "kyverno-admission-controller")
 	err := errors.Join(os.MkdirAll(c.path("kyverno"), 0o755), os.WriteFile(c.path("kyverno", "kubeconfig"), []byte(c.kubeconfig(account)), 0o600))
@@ -48,6 +53,9 @@ func (c *cluster) kyverno(authority, registry, token string) {
 	}
 	c.beside(p)
 }
+
+// oneKyverno is held by the test that runs Kyverno.
+var oneKyverno sync.Mutex
 
 // Kyverno admits a pod that mounts a promoted engine, until the engine is in quarantine. The pod computes a recorded case.
 func TestAdmissionOfVolumes(t *testing.T) {
