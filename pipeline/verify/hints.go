@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/goldenset"
 	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/registry"
@@ -81,7 +82,7 @@ func hintHalf(v Session, failures []error) {
 // hintConverted is about fp32 engines of sources that were converted to ONNX: what they are compared with is the framework's.
 func hintConverted(v Session, failures []error) {
 	framework, _, _ := strings.Cut(v.Golden.Set.Kind, "/")
-	if framework == run.OnnxRuntime {
+	if framework == run.OnnxRuntime || goldenset.ConversionText(*v.Golden.Set, v.Golden.Set.Kind) != "" { // the cause is known
 		return
 	}
 	hint(v, failures, func(i int, c run.Candidate) (cause, next string) {

@@ -87,16 +87,18 @@ func TestHintConverted(t *testing.T) {
 	failed := registry.Errorf(registry.CodeLimit, "too far off")
 	for name, c := range map[string]struct {
 		kind, precision string
+		conversion      *artifact.Conversion
 		failure         error
 		hinted          bool
 	}{
-		"of scikit-learn":       {"scikit-learn/1.7.2", "fp32", failed, true},
-		"of ONNX":               {run.OnnxRuntime + "/disable_all", "fp32", failed, false},
-		"int8":                  {"scikit-learn/1.7.2", "int8", failed, false},
-		"an engine that passes": {"scikit-learn/1.7.2", "fp32", nil, false},
+		"of scikit-learn":          {"scikit-learn/1.7.2", "fp32", nil, failed, true},
+		"of ONNX":                  {run.OnnxRuntime + "/disable_all", "fp32", nil, failed, false},
+		"int8":                     {"scikit-learn/1.7.2", "int8", nil, failed, false},
+		"an engine that passes":    {"scikit-learn/1.7.2", "fp32", nil, nil, false},
+		"inputs with fewer digits": {"scikit-learn/1.7.2", "fp32", &artifact.Conversion{Answers: 95, Cases: 1500}, failed, false},
 	} {
 		var v Session
-		v.Golden.Set = &artifact.CaseSet{Kind: c.kind}
+		v.Golden.Set = &artifact.CaseSet{Kind: c.kind, Conversion: c.conversion}
 		v.candidates = []run.Candidate{{Engine: artifact.Engine{Precision: c.precision}}}
 		failures := []error{c.failure}
 		hintConverted(v, failures)

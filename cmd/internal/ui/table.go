@@ -1,19 +1,21 @@
 package ui
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 )
 
-// Width is how many columns tables and paragraphs take, unless the terminal or COLUMNS has another number.
+// Width is how many columns paragraphs take in a file or a pipe.
 const Width = 80
 
-// columns is that number. [New] sets it, once in a process, because tables are made where no UI is.
+// columns is how many columns the terminal has or COLUMNS asks for; 0 for neither. [New] sets it, once in a process, because tables are
+// made where no UI is.
 var columns atomic.Int64
 
-// width returns how many columns tables and paragraphs take.
+// width returns how many columns paragraphs take.
 func width() int {
 	if n := int(columns.Load()); n > 0 {
 		return n
@@ -21,17 +23,28 @@ func width() int {
 	return Width
 }
 
+// tableWidth returns how many columns tables take. In a file or a pipe each row is one line, for grep and awk.
+func tableWidth() int {
+	if n := int(columns.Load()); n > 0 {
+		return n
+	}
+	return math.MaxInt
+}
+
 // fewestColumns is the smallest number that is followed: below it, words have no room.
 const fewestColumns = 40
 
-// columnsOf returns the number of columns that a user asks for, or else a terminal has; 0 for none.
+// columnsOf returns the number of columns that a user asks for, or else a terminal has; 0 for neither.
 func columnsOf(getenv func(string) string, terminal int) int {
 	asked, err := strconv.Atoi(getenv("COLUMNS"))
-	if err != nil {
+	switch {
+	case err != nil:
 		asked = terminal
+	case asked <= 0:
+		return Width
 	}
-	if asked < fewestColumns {
-		return 0
+	if asked > 0 && asked < fewestColumns {
+		return Width
 	}
 	return asked
 }
@@ -46,11 +59,11 @@ const narrowColumn = 20
 const further = "  "
 
 // Table lines up rows of cells, each of which becomes plain. Where the rows are too wide, cells go on below by words.
-func Table(rows [][]string) string { return tableIn(width(), rows) }
+func Table(rows [][]string) string { return tableIn(tableWidth(), rows) }
 
 // TableBehind is Table with room for an indent before each line.
 func TableBehind(indent string, rows [][]string) string {
-	text := strings.TrimRight(tableIn(width()-len(indent), rows), "\n")
+	text := strings.TrimRight(tableIn(tableWidth()-len(indent), rows), "\n")
 	return indent + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n"
 }
 

@@ -25,7 +25,7 @@ func TestTablesFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text := Bare(Table(c.rows))
+			text := Bare(tableIn(Width, c.rows))
 			if c.want != "" && text != c.want {
 				t.Errorf("the table is\n%s\nwant\n%s", text, c.want)
 			}
@@ -53,10 +53,19 @@ func TestColumns(t *testing.T) {
 		asked    string
 		terminal int
 		want     int
-	}{{"", 0, 0}, {"", 120, 120}, {"100", 120, 100}, {"100", 0, 100}, {"wide", 120, 120}, {"10", 120, 0}, {"", 12, 0}, {"-5", 90, 0}} {
+	}{{"", 0, 0}, {"", 120, 120}, {"100", 120, 100}, {"100", 0, 100}, {"wide", 120, 120}, {"10", 120, Width}, {"", 12, Width}, {"-5", 90, Width}, {"0", 0, Width}} {
 		if got := columnsOf(func(string) string { return c.asked }, c.terminal); got != c.want {
 			t.Errorf("COLUMNS=%s in a terminal of %d: %d, want %d", c.asked, c.terminal, got, c.want)
 		}
+	}
+}
+
+// In a file or a pipe, where columns is 0, a row is one line.
+func TestTableInPipe(t *testing.T) {
+	t.Parallel()
+	cell := strings.TrimSpace(strings.Repeat("word ", 60))
+	if text, want := Table([][]string{{"A", "B"}, {cell, cell}}), cell+"  "+cell+"\n"; !strings.HasSuffix(text, "\n"+want) {
+		t.Errorf("%q, want a last line %q", text, want)
 	}
 }
 
