@@ -12,7 +12,7 @@ type Enforced struct {
 	Sandbox          Sandbox  `json:"sandbox"`
 	Inputs           string   `json:"inputs"`           // InputsReadOnly or InputsCopied
 	NoOtherFiles     bool     `json:"noOtherFiles"`     // it could see only the files of the job, its install and system software
-	NoNetwork        bool     `json:"noNetwork"`        // no protocol, not even loopback
+	NoNetwork        bool     `json:"noNetwork"`        // none that reaches beyond its own processes
 	NoOtherProcesses bool     `json:"noOtherProcesses"` // it could see only its own processes
 	NoNewPrivileges  bool     `json:"noNewPrivileges"`
 	UnprivilegedUser bool     `json:"unprivilegedUser"` // it was not root

@@ -54,6 +54,9 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 	job.Read, job.Inputs, job.Temp = p.program.Reads, s.in(), s.temp()
 	job.Write = append([]string{s.work(), s.answer()}, job.Write...)
 	job.Limits, job.Most, job.Least = p.budget.limits(), p.budget.Sandbox, p.budget.Least
+	if job.Loopback = p.program.Loopback; job.Loopback {
+		job.Least = toolchain.SandboxNamespaces
+	}
 	end, err := run(bounded, job)
 	e := end.Enforced
 	e.WallSeconds = int64(p.budget.Wall / time.Second)
@@ -113,6 +116,8 @@ type Program struct {
 	Library string   // for Request.Library
 	Run     Runner   // nil for sandbox.Run
 	Reads   []string // files and folders that it consists of, without system software
+	// Loopback lets its processes reach each other by 127.0.0.1. It needs a sandbox with a network of its own.
+	Loopback bool
 }
 
 // Runner runs a program somewhere else, such as in a container. It follows the contract of

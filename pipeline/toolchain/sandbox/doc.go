@@ -8,7 +8,7 @@
 //
 //   - namespaces: new user, mount, network, process, IPC and host name namespaces. A new root file
 //     system has the system software and the files of the job, both read-only, and the folders
-//     that the program may write to. There is no network, not even loopback.
+//     that the program may write to. There is no network, not even loopback unless the job asks for it.
 //   - Landlock: the same files at their usual paths, under rules that the kernel enforces.
 //   - none: only limits. Inputs are copied, so that a program that changes its input changes a
 //     copy.

@@ -27,6 +27,9 @@ type Job struct {
 	// a GPU. What their driver lets a program do, the sandbox does not restrict.
 	Devices []string
 	Temp    string // an existing empty folder; replaces /tmp if possible
+	// Loopback lets processes of the program reach each other by 127.0.0.1, and nothing else. It needs Least to be
+	// [toolchain.SandboxNamespaces]: elsewhere the address would be the machine's.
+	Loopback bool
 
 	Limits Limits
 	// Most is the strongest sandbox that is tried; the zero value tries all.

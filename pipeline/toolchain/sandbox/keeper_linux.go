@@ -25,7 +25,7 @@ const grace = time.Minute
 func newOrders(job Job, l level) orders {
 	return orders{Level: l, User: nobody(l.kept()), Job: wire{
 		Path: job.Path, Args: job.Args, Env: job.Env, Dir: job.Dir, Read: readable(job), Files: job.Files,
-		Inputs: job.Inputs, Write: job.Write, Devices: job.Devices, Temp: job.Temp, Limits: job.Limits}}
+		Inputs: job.Inputs, Write: job.Write, Devices: job.Devices, Temp: job.Temp, Loop: job.Loopback, Limits: job.Limits}}
 }
 
 // readable adds the program's executable to the files that it can see, if that file exists.
@@ -152,7 +152,7 @@ func (l level) attributes() *syscall.SysProcAttr {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 		// Exec removes the capabilities of a new user namespace from all users but its root.
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE, unix.CAP_NET_ADMIN}
 		return attr
 	}
 	attr.UidMappings, attr.GidMappings = sameIDs("/proc/self/uid_map"), sameIDs("/proc/self/gid_map")

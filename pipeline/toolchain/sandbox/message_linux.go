@@ -36,6 +36,7 @@ type wire struct {
 	Write   []string `json:"write"`
 	Devices []string `json:"devices,omitempty"`
 	Temp    string   `json:"temp"`
+	Loop    bool     `json:"loopback,omitempty"`
 	Limits  Limits   `json:"limits"`
 }
 

@@ -171,6 +171,24 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// With Loopback, processes reach each other by 127.0.0.1, and nothing outside.
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	for _, l := range tries {
+		if l.Sandbox != toolchain.SandboxNamespaces {
+			continue
+		}
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			job, out := shell(t, `grep -q 'host LOCAL' /proc/net/fib_trie && grep -q 127.0.0.1 /proc/net/fib_trie && ! grep -q 'UNICAST' /proc/net/route && test "$(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ')" = lo`)
+			job.Loopback = true
+			if end, err := on(t, l.level, job); err != nil || end.Exit != 0 {
+				t.Errorf("%+v (%v): %s", end, err, out)
+			}
+		})
+	}
+}
+
 // A program with a device has that device, and can name its threads as NVIDIA's library does; the
 // system stays closed to it.
 func TestDevices(t *testing.T) {

@@ -74,7 +74,12 @@ func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	switch s.Level.Sandbox {
 	case toolchain.SandboxNamespaces:
 		e.NoOtherFiles, e.NoNetwork, e.NoOtherProcesses = true, true, true
-		err = s.enterRoot()
+		if s.Job.Loop {
+			err = raiseLoopback()
+		}
+		if err == nil {
+			err = s.enterRoot()
+		}
 	case toolchain.SandboxLandlock:
 		e.NoOtherFiles = true
 		e.Lacks, err = s.landlock()
