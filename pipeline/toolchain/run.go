@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"regexp"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -52,6 +53,16 @@ type RunEngine struct {
 	// map leaves all to the runtime, as a plain load does. With nil the run is fixed instead: one
 	// thread, as RunOptions say, so that it gives the same bytes on machines of one kind.
 	Load map[string]string `json:"load,omitzero"`
+	// ServerLoad runs the cases with several clients, on an engine that a server serves; nil: one after the other.
+	ServerLoad *ServerLoad `json:"server_load,omitempty"`
+}
+
+// ServerLoad is how requests come to a server.
+type ServerLoad struct {
+	Clients int `json:"clients"` // requests that are under way at the same time, at most
+	// Share is the share of the highest rate of the engines before it in the run, at which requests begin; 0: each client sends its next
+	// request when the last one is answered.
+	Share float64 `json:"share,omitempty"`
 }
 
 // Order is how the runs of several engines follow each other.
@@ -76,10 +87,32 @@ type EngineResult struct {
 	LoadNS    int64   `json:"load_ns"`            // to load it, nanoseconds
 	PeakRSS   int64   `json:"peak_rss,omitempty"` // peak bytes of the process, if it ran only this engine
 	TimingsNS []int64 `json:"timings_ns"`         // of each run, nanoseconds, round by round and in it case by case
+	// ElapsedNS is how long all timed runs took under a ServerLoad, nanoseconds, and QueueNS how long a request waited on average in the
+	// server, if that tells it.
+	ElapsedNS int64 `json:"elapsed_ns,omitempty"`
+	QueueNS   int64 `json:"queue_ns,omitempty"`
 	// Providers is the share of each execution provider in the engine, if Shares requested it.
 	Providers []evidence.ProviderShare `json:"providers,omitempty"`
 	// Profile is where the time goes, if it was requested and the runtime can say it.
 	Profile *RunProfile `json:"profile,omitempty"`
+}
+
+// PerSecond is the rate of runs under a ServerLoad; 0 for others.
+func (e EngineResult) PerSecond() float64 {
+	if e.ElapsedNS == 0 {
+		return 0
+	}
+	return float64(len(e.TimingsNS)) / time.Duration(e.ElapsedNS).Seconds()
+}
+
+// maxClients bounds the clients of a ServerLoad.
+const maxClients = 1024
+
+func (l ServerLoad) validate() error {
+	if l.Clients < 1 || l.Clients > maxClients || l.Share < 0 || l.Share > 1 {
+		return registry.Errorf(registry.CodeInvalid, "run: server load of %d clients, share %v: want 1 to %d, and 0 to 1", l.Clients, l.Share, maxClients)
+	}
+	return nil
 }
 
 // ProbeResult is the Result of VerbProbe.
@@ -145,6 +178,11 @@ func (o RunOptions) validateEngines(inputs map[[2]string]bool) error {
 		ids[e.ID] = true
 		if !inputs[[2]string{RoleModel, e.Path}] {
 			return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleModel, e.Path)
+		}
+		if e.ServerLoad != nil {
+			if err := e.ServerLoad.validate(); err != nil {
+				return err
+			}
 		}
 		for _, name := range e.Operators {
 			if !inputs[[2]string{RoleOperators, name}] {

@@ -67,6 +67,9 @@ func environmentFacts(e policy.Environment) []string {
 		facts = append(facts, fmt.Sprintf("environment %s lets engines carry the operator library %s", e.Name, library))
 	}
 	facts = append(facts, approvalFacts(e)...)
+	if !e.Served.IsZero() {
+		facts = append(facts, fmt.Sprintf("environment %s requires passes through %s", e.Name, e.Served))
+	}
 	if !e.Coverage.IsZero() {
 		facts = append(facts, fmt.Sprintf("environment %s requires %s", e.Name, e.Coverage))
 	}

@@ -12,7 +12,7 @@ func TestBreakGlass(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	const v1, can = "version: 1\n", "want some of parity, recorded-cases, accuracy, ceilings, no-looser, compatible-interface, " +
-		"reproducible-bytes, reproducible-semantic, reports, coverage, approvals, no-freeze"
+		"reproducible-bytes, reproducible-semantic, reports, served, coverage, approvals, no-freeze"
 	with := func(version, list string) string {
 		return version + "registry: local\nenvironments:\n  staging:\n  prod: {from: staging, break-glass: " + list + "}\n" + trustYAML
 	}

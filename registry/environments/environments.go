@@ -127,6 +127,7 @@ type environment struct {
 	Approvals approvals `yaml:"approvals"`
 	Reports   reports   `yaml:"reports"`
 	Coverage  coverage  `yaml:"coverage"`
+	Served    served    `yaml:"served"`
 	Freeze    freezes   `yaml:"freeze"`
 	Break     []string  `yaml:"break-glass"`
 }
@@ -160,7 +161,7 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 		}
 		*c = append(*c, policy.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry),
 			Operators: written.Operators, Accuracy: written.Accuracy.requirement(), Ceilings: policy.Ceilings(written.Ceilings), CIJob: written.CIJob.rule(),
-			Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(),
+			Approvals: written.Approvals.ApprovalRule, Reports: written.Reports.rule(), Coverage: written.Coverage.rule(), Served: written.Served.ServedRule,
 			Freeze: written.Freeze, BreakGlass: written.Break})
 	}
 }

@@ -95,7 +95,7 @@ func TestParseProblems(t *testing.T) {
 		{head + "  prod: {from: staging, require: []}\n" + trustYAML,
 			"4:34 environment prod: require is empty, which would ask for nothing: remove the key for the default [signature provenance parity]"},
 		{head + "  prod: {form: staging}\n" + trustYAML,
-			`4:10 unknown key "form" (did you mean "from"?): want from, require, registry, operators, accuracy, ceilings, ci-job, approvals, reports, coverage, freeze, break-glass`},
+			`4:10 unknown key "form" (did you mean "from"?): want from, require, registry, operators, accuracy, ceilings, ci-job, approvals, reports, coverage, served, freeze, break-glass`},
 		{head + "  prod: {require: [parity]}\n" + trustYAML, "4:3 environment prod: require has no effect without from, since builds write it directly"},
 		{head + "  prod: {operators: [\"" + string(digest.FromString("")) + "\"]}\n" + trustYAML, "4:3 environment prod: operators has no effect without from, since builds write it directly"},
 		{head + "  prod: {from: staging, operators: [liboperators.so]}\n" + trustYAML, `4:37 want a digest in quotes, "sha256:" and 64 hexadecimal digits; for a library it is what sha256sum prints`},

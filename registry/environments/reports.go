@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/policy"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
@@ -58,6 +59,45 @@ func (ns *nodeTypes) DecodeYAML(n *strictyaml.Node) {
 
 func (c coverage) rule() policy.CoverageRule {
 	return policy.CoverageRule{NodeTypes: c.NodeTypes, Witnesses: int(c.Witnesses)}
+}
+
+// served is the model server through which engines must have passed.
+type served struct{ policy.ServedRule }
+
+// DecodeYAML reads the name and the versions.
+func (s *served) DecodeYAML(n *strictyaml.Node) {
+	var written struct {
+		By      string   `yaml:"by,required"`
+		Version versions `yaml:"version"`
+	}
+	n.Decode(&written)
+	s.ServedRule = policy.ServedRule{By: written.By, Version: artifact.Constraint(written.Version)}
+}
+
+// versions are those that count: ">=26.10", "<27", both with a space between them, or one version.
+type versions artifact.Constraint
+
+// DecodeYAML reads the bounds.
+func (v *versions) DecodeYAML(n *strictyaml.Node) {
+	var read artifact.Constraint
+	text := strings.NewReplacer(">= ", ">=", "< ", "<").Replace(n.Text())
+	for bound := range strings.FieldsSeq(text) {
+		if at, ok := strings.CutPrefix(bound, ">="); ok && read.Min == "" {
+			read.Min = at
+		} else if at, ok := strings.CutPrefix(bound, "<"); ok && read.Below == "" {
+			read.Below = at
+		} else if read == (artifact.Constraint{}) {
+			read.Exact = bound
+		} else {
+			read = artifact.Constraint{}
+			break
+		}
+	}
+	if err := read.Validate(); err != nil || n.Kind() != strictyaml.Scalar {
+		n.Problemf("version %.60q: want bounds such as \">=26.10\" or \">=26.10 <27\", or one version", n.Text())
+		return
+	}
+	*v = versions(read)
 }
 
 // age is a number of days, such as 90d, or a duration as Go writes it, such as 36h.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/policy"
 )
@@ -45,6 +46,37 @@ func TestReports(t *testing.T) {
 			t.Parallel()
 			wantRule(t, c.text, c.want, c.rule, func(p policy.Policy) any { return p.Reports })
 			if err := validate(t, schema, c.text); (err == nil) != c.shape {
+				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
+			}
+		})
+	}
+}
+
+func TestServed(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	const usage = ": want bounds such as \">=26.10\" or \">=26.10 <27\", or one version"
+	for name, c := range map[string]struct {
+		text, want string
+		rule       policy.ServedRule
+		shape      bool
+	}{
+		"a server":          {"{by: triton}", "", policy.ServedRule{By: "triton"}, true},
+		"from a version on": {`{by: triton, version: ">=26.10"}`, "", policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "26.10"}}, true},
+		"two bounds":        {`{by: triton, version: ">= 26.10 < 27"}`, "", policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "26.10", Below: "27"}}, true},
+		"one version":       {`{by: triton, version: "2.51.0"}`, "", policy.ServedRule{By: "triton", Version: artifact.Constraint{Exact: "2.51.0"}}, true},
+		"no server":         {`{version: ">=1"}`, `5:33 key "by" is missing`, policy.ServedRule{}, false},
+		"no name":           {"{by: Triton Server}", `5:3 environment prod: served: by "Triton Server": want the name of a server, such as triton`, policy.ServedRule{}, false},
+		"a range in words":  {`{by: triton, version: "26.10 or newer"}`, `5:55 version "26.10 or newer"` + usage, policy.ServedRule{}, false},
+		"no bound":          {`{by: triton, version: ""}`, `5:55 version ""` + usage, policy.ServedRule{}, false},
+		"two lower bounds":  {`{by: triton, version: ">=1 >=2"}`, `5:55 version ">=1 >=2"` + usage, policy.ServedRule{}, false},
+		"none between":      {`{by: triton, version: ">=3 <2"}`, `5:55 version ">=3 <2"` + usage, policy.ServedRule{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := "version: 1\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging, served: " + c.text + "}\n" + trustYAML
+			wantRule(t, text, c.want, c.rule, func(p policy.Policy) any { return p.Served })
+			if err := validate(t, schema, text); (err == nil) != c.shape {
 				t.Errorf("by the schema: %v, want valid %t", err, c.shape)
 			}
 		})

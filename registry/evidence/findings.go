@@ -14,7 +14,10 @@ import (
 type Findings struct {
 	Passes  []Report
 	Against []Report // failed or undecided, and not healed by a pass
-	Stale   []string // why the other reports do not count
+	// Served are passes through a model server in place of the runtime that the engine is for. They count for a rule that asks for that
+	// server, and heal its failures. They prove nothing about the runtime.
+	Served []Report
+	Stale  []string // why the other reports do not count
 }
 
 // Proofs returns the passes that count for an engine, and its unhealed failures, performance reports included. A pass does not count
@@ -22,7 +25,8 @@ type Findings struct {
 func (cs Counted) Proofs(r artifact.Release, e artifact.Engine) Findings {
 	f := cs.Findings(PredicateParity, r, e)
 	f.Against = append(f.Against, cs.Findings(PredicatePerformance, r, e).Against...)
-	f.Passes = slices.DeleteFunc(f.Passes, func(pass Report) bool { return f.KeepsFrom(pass.Node) })
+	kept := func(pass Report) bool { return f.KeepsFrom(pass.Node) }
+	f.Passes, f.Served = slices.DeleteFunc(f.Passes, kept), slices.DeleteFunc(f.Served, kept)
 	return f
 }
 
@@ -39,11 +43,13 @@ func (cs Counted) Findings(predicateType string, r artifact.Release, e artifact.
 		read.accelerated = e.Target.Accelerator != nil
 		why := read.concernsOther(r, e)
 		if why == "" && read.Passes() {
-			why = read.stale()
+			why = read.stale(e)
 		}
 		switch {
 		case why != "":
 			f.Stale = append(f.Stale, why)
+		case read.Passes() && read.servedInPlace(e):
+			f.Served = append(f.Served, read)
 		case read.Passes():
 			f.Passes = append(f.Passes, read)
 		default:
@@ -51,10 +57,17 @@ func (cs Counted) Findings(predicateType string, r artifact.Release, e artifact.
 		}
 	}
 	f.Against = slices.DeleteFunc(f.Against, func(against Report) bool {
-		return slices.ContainsFunc(f.Passes, func(pass Report) bool { return pass.heals(against) })
+		heals := func(pass Report) bool { return pass.heals(against) }
+		return slices.ContainsFunc(f.Passes, heals) || slices.ContainsFunc(f.Served, heals)
 	})
 	slices.SortStableFunc(f.Against, Report.CompareAge)
 	return f
+}
+
+// servedInPlace reports whether a model server ran the engine in place of its own runtime. A toolchain of a user's can have a server as its runtime;
+// the report has the toolchain's name then.
+func (r Report) servedInPlace(e artifact.Engine) bool {
+	return r.Runtime.Served != nil && r.Runtime.Name != e.Toolchain.Name
 }
 
 // concernsOther returns why a report is not about this engine in this release, or "". It
@@ -77,13 +90,15 @@ func (r Report) concernsOther(release artifact.Release, e artifact.Engine) strin
 
 // stale returns why a pass does not count, or "". Failures are never stale: a report that
 // stopped early or contradicts itself still did not pass.
-func (r Report) stale() string {
+func (r Report) stale(e artifact.Engine) string {
 	at := r.Claim.RecordedAt
 	parity := r.Claim.Statement.PredicateType == PredicateParity
 	switch {
 	case parity && r.Rules != ReportRules:
 		return r.otherRules()
-	case r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
+	case r.Runtime.Served != nil && r.Runtime.Served.Bytes != BytesSeen:
+		return "a server answered, and nothing shows from which bytes"
+	case !r.servedInPlace(e) && r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
 		return fmt.Sprintf("it used %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
 	case r.Verdict == VerdictPass && len(r.Reasons) > 0:
 		return "it says that it passed, but lists reasons for a failure"

@@ -89,9 +89,32 @@ type RuntimeUsed struct {
 	// Runner is the digest of the files of a user's own program that ran the engine, and of its Python; Library is then the digest of the name and
 	// version of the runtime, and of the packages.
 	Runner DigestSet `json:"runner,omitempty"`
+	// Served is set if a model server ran the engine. Name and Version are then the server's.
+	Served *Served `json:"served,omitempty"`
 	// Host is set for a Python that was there before: of its packages no lock file of mlpromote says which they are.
 	Host *HostPackages `json:"host,omitempty"`
 }
+
+// Served is a model server through which an engine was run.
+type Served struct {
+	By       string `json:"by"`               // name of its manifest: "triton"
+	Server   string `json:"server,omitempty"` // how it calls itself
+	Version  string `json:"version"`
+	Protocol string `json:"protocol"` // "oip-rest"
+	Model    string `json:"model"`    // name under which it has the engine
+	// Configuration is the digest of its manifest, and of the files beside the engine in the folder that it served.
+	Configuration DigestSet `json:"configuration"`
+	// Bytes is [BytesSeen] if it was started on the bytes of the engine, answered from them, and left them as they were; else [BytesNotSeen].
+	Bytes string `json:"bytes"`
+	// RepeatsIDs is true if answers have the id of their request, so that no earlier answer was repeated unnoticed.
+	RepeatsIDs bool `json:"repeatsIds"`
+}
+
+// What is known of the bytes that a server serves.
+const (
+	BytesSeen    = "seen"
+	BytesNotSeen = "not seen"
+)
 
 // HostPackages are the packages of a Python that mlpromote did not install.
 type HostPackages struct {

@@ -48,6 +48,8 @@ type Environment struct {
 	Reports ReportRule `json:"reports,omitzero"`
 	// Coverage says which node types must get an engine of each promoted release.
 	Coverage CoverageRule `json:"coverage,omitzero"`
+	// Served says through which model server every engine must have passed, too.
+	Served ServedRule `json:"served,omitzero"`
 	// Freeze are windows in which nothing is promoted to the environment.
 	Freeze []Freeze `json:"freeze,omitempty"`
 	// BreakGlass are the requirements that two approvers may skip in an emergency. Empty: none.

@@ -22,7 +22,7 @@ func (e Environment) Policy() Policy {
 // rules returns the policy without the requirements that apply everywhere.
 func (e Environment) rules() Policy {
 	return Policy{Require: e.Require, Operators: e.Operators, Accuracy: e.Accuracy, Ceilings: e.Ceilings, CIJob: e.CIJob,
-		Approvals: e.Approvals, Reports: e.Reports, Coverage: e.Coverage, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
+		Approvals: e.Approvals, Reports: e.Reports, Coverage: e.Coverage, Served: e.Served, Freeze: e.Freeze, BreakGlass: e.BreakGlass}
 }
 
 func (e Environment) validateRegistry() error {
@@ -91,6 +91,8 @@ func (e Environment) withoutEffect() string {
 		return "reports"
 	case !e.Coverage.IsZero():
 		return "coverage"
+	case !e.Served.IsZero():
+		return "served"
 	case len(e.Freeze) > 0:
 		return "freeze"
 	case len(e.BreakGlass) > 0:

@@ -23,6 +23,8 @@ type Policy struct {
 	Reports ReportRule
 	// Coverage says which node types must get an engine that was shown on them.
 	Coverage CoverageRule
+	// Served says through which model server engines must have passed, too.
+	Served ServedRule
 	// Freeze are the windows in which nothing is promoted.
 	Freeze []Freeze
 	// BreakGlass are the requirements that two approvers may skip in an emergency, of [Skippable].

@@ -40,6 +40,9 @@ func (p Policy) Validate() error {
 	if err := p.Reports.Validate(); err != nil {
 		return err
 	}
+	if err := p.Served.Validate(); err != nil {
+		return err
+	}
 	if err := p.Coverage.Validate(); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ const (
 	requireCeilings     = "ceilings"
 	requireCIJob        = "ci-job"
 	requireReports      = "reports"
+	RequireServed       = "served"
 	RequireCoverage     = "coverage"
 	RequireApprovals    = "approvals"
 	requireNoFreeze     = "no-freeze"

@@ -110,7 +110,7 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 		run := *job.Run
 		run.Engines = nil
 		for _, e := range job.Run.Engines {
-			staged := toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers, Load: e.Load}
+			staged := toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers, Load: e.Load, ServerLoad: e.ServerLoad}
 			for _, name := range e.Operators {
 				staged.Operators = append(staged.Operators, s.path(toolchain.RoleOperators, name))
 			}

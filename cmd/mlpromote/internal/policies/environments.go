@@ -134,6 +134,9 @@ func asksFor(e policy.Environment) string {
 		}
 		all = append(all, text)
 	}
+	if !e.Served.IsZero() {
+		all = append(all, "passes through "+e.Served.String())
+	}
 	if !e.Coverage.IsZero() {
 		all = append(all, e.Coverage.String())
 	}

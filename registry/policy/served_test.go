@@ -1,0 +1,78 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/registry/policy"
+	"mlpromote.dev/mlpromote/registry/restriction"
+)
+
+// through makes a report one of a run through a server.
+func through(by, version, bytes string) func(*evidence.ParityReport) {
+	return func(p *evidence.ParityReport) {
+		p.Runtime = evidence.RuntimeUsed{Name: by, Version: version, Library: evidence.NewDigestSet(digest.FromString(by + version)),
+			Served: &evidence.Served{By: by, Version: version, Protocol: "oip-rest", Model: "m", Bytes: bytes}}
+	}
+}
+
+// A pass through a server counts for the rule that asks for it, and for nothing else; a failure counts against the engine until the same server passes.
+func TestServed(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	e := r.Engines[0]
+	const seen = evidence.BytesSeen
+	bare := parity(r, e, 1, evidence.VerdictPass, nil)
+	for name, c := range map[string]struct {
+		rule   policy.ServedRule
+		claims []evidence.Claim
+		served string // part of the detail where the requirement served is not met
+		parity string // and parity
+	}{
+		"no rule":                    {policy.ServedRule{}, []evidence.Claim{bare}, "", ""},
+		"no such pass":               {policy.ServedRule{By: "triton"}, []evidence.Claim{bare}, "no pass through triton on ", ""},
+		"a pass":                     {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
+		"the version":                {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.51"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
+		"an older one":               {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.52"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "but one through triton 2.51.0", ""},
+		"another server":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "but one through mlserver 1.7.1", ""},
+		"bytes not seen":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", evidence.BytesNotSeen))}, "no pass through triton", ""},
+		"nothing of the bytes":       {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", ""))}, "no pass through triton", ""},
+		"a server alone":             {policy.ServedRule{}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
+		"a server alone, asked for":  {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
+		"a failure through a server": {policy.ServedRule{}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen))}, "", "fail"},
+		"a failure that the runtime does not heal": {policy.ServedRule{}, []evidence.Claim{parity(r, e, 1, evidence.VerdictFail, through("triton", "2.51.0", seen)), parity(r, e, 2, evidence.VerdictPass, nil)}, "", "fail"},
+		"a failure that the server heals": {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen)),
+			parity(r, e, 3, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
+		"a failure that another server does not heal": {policy.ServedRule{}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen)),
+			parity(r, e, 3, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "", "fail"},
+		"the runtime of a toolchain is a server": {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 1, evidence.VerdictPass, func(p *evidence.ParityReport) {
+			through("triton", "2.51.0", seen)(p)
+			p.Runtime.Name, p.Runtime.Version = e.Toolchain.Name, p.Node.Runtimes[e.Toolchain.Name]
+		})}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := policy.Environment{Name: "prod", From: "staging", Require: []string{policy.RequireParity}, Served: c.rule}.Policy()
+			p.Promotion.Restrictions = restriction.NoRestrictions()
+			alone := r
+			alone.Engines = alone.Engines[:1]
+			alone.Order = nil
+			unmet := map[string]string{}
+			for _, req := range p.Check(alone, c.claims).Requirements {
+				if !req.Met {
+					unmet[req.Name] = req.Detail
+				}
+			}
+			for requirement, want := range map[string]string{"served": c.served, "parity": c.parity} {
+				detail, is := unmet[requirement]
+				if is != (want != "") || !strings.Contains(detail, want) {
+					t.Errorf("%s: unmet %t: %q, want %q", requirement, is, detail, want)
+				}
+			}
+		})
+	}
+}
