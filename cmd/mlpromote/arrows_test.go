@@ -121,6 +121,12 @@ func arrows() []rule {
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry", "registry/tempdir"}},
 		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry", "registry/tempdir"}},
+		// What drivers in Go share, and the first of them.
+		{"pipeline/toolchain/caserun", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "validators", "validators/tensor*"}},
+		{"pipeline/toolchain/ort", []string{
+			"pipeline/toolchain", "pipeline/toolchain/caserun", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry",
+			"validators", "validators/tensor*",
+		}},
 		{"pipeline/toolchain/elfdeps", nil}, // a leaf: which system software a program loads
 		{"pipeline/toolchain/manifest", []string{
 			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/elfdeps",
@@ -332,6 +338,7 @@ func TestJudge(t *testing.T) {
 		{"pipeline/run", "pipeline/verify", false},
 		{"pipeline/run", "signer/keyfile", false},
 		{"pipeline/toolchain/ort", "pipeline/toolchain/script", false},
+		{"pipeline/toolchain/caserun", "pipeline/toolchain/ort", false},
 		{"validators/accuracy", "validators/parity", false},
 		{"validators/tensor", "registry", false},
 		{"web", "registry/service", false},

@@ -1,6 +1,7 @@
 package driverproc
 
 import (
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -73,4 +74,24 @@ func CodeDigest(sources ...[]byte) registry.Digest {
 	}
 	parts = append(append(parts, Protocol), fixedEnvironment[:]...)
 	return digest.FromString(strings.Join(parts, "\n"))
+}
+
+// GoCodeDigest returns the digest of the code of a driver in Go: of the libraries with their versions, and
+// of the Go files of its packages, without tests.
+func GoCodeDigest(libraries string, packages ...fs.FS) (registry.Digest, error) {
+	parts := [][]byte{[]byte(libraries)}
+	for _, files := range packages {
+		err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := fs.ReadFile(files, path)
+			parts = append(parts, []byte(path), text)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return CodeDigest(parts...), nil
 }

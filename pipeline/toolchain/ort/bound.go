@@ -7,6 +7,7 @@ import (
 
 	rt "github.com/yalue/onnxruntime_go"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -14,7 +15,7 @@ import (
 // case, as long as cases have the same shapes. Making it anew for each case would cost as much
 // as a run of a small model.
 type bound struct {
-	shard   *shard // whose cases have these shapes
+	shard   *caserun.Shard // whose cases have these shapes
 	shapes  [][]int64
 	batched bool // whether some tensor kept its case dimension, as a batch of one
 	rooms   [][]byte

@@ -3,11 +3,10 @@ package ort
 import (
 	"context"
 	"embed"
-	"io/fs"
 	"os"
-	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
@@ -16,8 +15,8 @@ import (
 // Name is the toolchain's name, in installs, identities and errors.
 const Name = "onnxruntime"
 
-// sources are the code that decides what the child computes and writes. Their digest is part of
-// every key, so that a changed driver does not use cached results of an older one.
+// sources are the code that decides what the child computes and writes, with package caserun. Their digest is
+// part of every key, so that a changed driver does not use cached results of an older one.
 //
 //go:embed *.go
 var sources embed.FS
@@ -46,7 +45,7 @@ func (d driver) Identity(context.Context) (toolchain.Identity, error) {
 	if err != nil {
 		return toolchain.Identity{}, err
 	}
-	code, err := codeDigest()
+	code, err := driverproc.GoCodeDigest(binding, sources, caserun.Sources())
 	return toolchain.Identity{
 		Name: Name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Code: code,
 		Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest,
@@ -74,17 +73,4 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 	program := driverproc.Program{Name: Name, Path: executable, Args: Args(),
 		Library: record.LibraryPath(), Reads: []string{record.Dir}}
 	return driverproc.Do(ctx, program, d.Budget, job, outDir)
-}
-
-func codeDigest() (registry.Digest, error) {
-	parts := [][]byte{[]byte(binding)}
-	err := fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := sources.ReadFile(path)
-		parts = append(parts, []byte(path), text)
-		return err
-	})
-	return driverproc.CodeDigest(parts...), err
 }

@@ -10,7 +10,9 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // engine is a loaded model.
@@ -22,6 +24,9 @@ type engine struct {
 	outputs  []value // the selected ones
 	load     time.Duration
 	bound    *bound
+
+	providers []evidence.ProviderShare // as the first case ran, if that was requested
+	times     *toolchain.RunProfile    // where the time goes, if that was requested
 }
 
 // open loads the engine once to learn its inputs and outputs. Call start to run it.
@@ -86,6 +91,15 @@ func (e *engine) start() error {
 func (e *engine) close() error {
 	e.bound.destroy()
 	return e.session.Destroy()
+}
+
+// slots returns the inputs as shards of cases are checked against them.
+func (e *engine) slots() []caserun.Slot {
+	var all []caserun.Slot
+	for _, input := range e.inputs {
+		all = append(all, input.slot())
+	}
+	return all
 }
 
 func names(values []value) []string {

@@ -5,6 +5,7 @@ package ort
 import (
 	"context"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
@@ -19,8 +20,11 @@ func Load(r driverproc.Request) (Loaded, error) {
 
 // Run does the rest, and returns the timings of the first engine.
 func (l Loaded) Run(ctx context.Context) ([]int64, error) {
-	err := l.g.run(ctx)
-	return l.g.results[0].TimingsNS, err
+	results, err := l.g.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return results[0].TimingsNS, nil
 }
 
 // Close frees the engines.
@@ -28,5 +32,5 @@ func (l Loaded) Close() error { return l.g.close() }
 
 // InCase is the error of engine m in row 1 of b.safetensors, case 3, for a text of the library.
 func InCase(text string) error {
-	return inCase(&shard{name: "b.safetensors", first: 2}, 1, &engine{id: "m"}, text)
+	return caserun.InCase((&engine{id: "m"}).failed(text), "m", &caserun.Shard{Name: "b.safetensors", First: 2}, 1)
 }

@@ -3,18 +3,20 @@
 package ort
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
 
 	rt "github.com/yalue/onnxruntime_go"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// feed gives an engine the inputs of a case of a shard that it was checked against.
-func (e *engine) feed(s *shard, c int64) error {
+// Feed reads the inputs of a case of a shard that was checked against the engine.
+func (e *engine) Feed(s *caserun.Shard, c int64) error {
 	if e.bound == nil || e.bound.shard != s {
 		if err := e.bind(s); err != nil {
 			return err
@@ -22,7 +24,7 @@ func (e *engine) feed(s *shard, c int64) error {
 	}
 	b := e.bound
 	for i, input := range e.inputs {
-		if err := s.read(input.name, c, b.rooms[i]); err != nil {
+		if err := s.Read(input.name, c, b.rooms[i]); err != nil {
 			return err
 		}
 		if !input.copied(b.shapes[i]) {
@@ -43,10 +45,10 @@ func (e *engine) badInput(input value, err error) error {
 }
 
 // bind makes the memory for the cases of a shard, or keeps it if they have the same shapes.
-func (e *engine) bind(s *shard) error {
+func (e *engine) bind(s *caserun.Shard) error {
 	made := &bound{shard: s}
 	for _, input := range e.inputs {
-		shape, batched := s.column(input.name).row(input.rank())
+		shape, batched := s.Row(input.slot())
 		made.shapes, made.batched = append(made.shapes, shape), made.batched || batched
 	}
 	if e.bound != nil && slices.EqualFunc(made.shapes, e.bound.shapes, slices.Equal) && made.batched == e.bound.batched {
@@ -56,7 +58,7 @@ func (e *engine) bind(s *shard) error {
 	e.bound.destroy()
 	e.bound = made
 	for i, input := range e.inputs {
-		room := make([]byte, s.column(input.name).stride)
+		room := make([]byte, s.RowBytes(input.name))
 		made.rooms, made.in = append(made.rooms, room), append(made.in, nil)
 		if input.copied(made.shapes[i]) {
 			continue
@@ -72,8 +74,17 @@ func (e *engine) bind(s *shard) error {
 	return err
 }
 
-// run runs the case that was fed, and returns the duration of the run alone. The outputs are in
-// out until freed. An error is the library's own.
+// Run runs the case that was fed, and returns the duration of the run alone. The outputs are in
+// out until freed.
+func (e *engine) Run(context.Context) (time.Duration, error) {
+	elapsed, err := e.run()
+	if err != nil {
+		return 0, e.failed(err.Error())
+	}
+	return elapsed, nil
+}
+
+// run is Run with the library's own error.
 func (e *engine) run() (time.Duration, error) {
 	b := e.bound
 	b.out = append(b.out[:0], b.fixed...)
@@ -139,9 +150,12 @@ func (e *engine) batch() int64 {
 	return found
 }
 
-// collect gives the outputs as tensors, in the library's memory. If the case was a batch of one, an
+// Free frees the outputs that the library allocated.
+func (e *engine) Free() { e.bound.free() }
+
+// Outputs returns the outputs as tensors, in the library's memory. If the case was a batch of one, an
 // output with a leading dimension of 1 keeps that as its case dimension.
-func (e *engine) collect() ([]tensor.Tensor, error) {
+func (e *engine) Outputs() ([]tensor.Tensor, error) {
 	out := e.bound.out
 	results := make([]tensor.Tensor, 0, len(out))
 	for i, o := range e.outputs {

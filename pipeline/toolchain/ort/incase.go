@@ -21,12 +21,11 @@ var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
 // runs, so that an error is about one node.
 var noHalf = regexp.MustCompile(`running (\w+) node\..*MLFloat16 data type is not supported`)
 
-// inCase is the error of a run, with the case in which it happened: case c of a shard. text is the
-// library's. If an index is out of range, the error also has the input with that index.
-func inCase(s *shard, c int64, e *engine, text string) error {
+// failed is the error of a run. text is the library's. If an index is out of range, the error also has the
+// input with that index.
+func (e *engine) failed(text string) error {
 	text = strings.TrimPrefix(text, "Error running network: ")
 	failed := driverproc.Errorf(codeOf(text), "%s", text)
-	failed.Engine, failed.Shard, failed.Row, failed.Case = e.id, s.name, int(c), new(s.first+int(c))
 	if found := noHalf.FindStringSubmatch(text); found != nil {
 		failed.Code, failed.Op, failed.DType = driverproc.UnsupportedOp, found[1], string(tensor.Float16)
 	}

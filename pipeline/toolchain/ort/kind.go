@@ -8,6 +8,7 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -67,11 +68,11 @@ func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) 
 }
 
 // name is what people call the type.
-func (k kind) name() string {
+func (k kind) name() tensor.DType {
 	if k.text {
-		return string(validators.Text)
+		return validators.Text
 	}
-	return string(k.dtype)
+	return k.dtype
 }
 
 // value is an input or output of an engine.
@@ -81,12 +82,8 @@ type value struct {
 	shape []int64 // -1 where it is open
 }
 
-// rank is that of a case of the input as files have it: text has a dimension more, of its bytes.
-func (v value) rank() int {
-	if v.kind.text {
-		return len(v.shape) + 1
-	}
-	return len(v.shape)
+func (v value) slot() caserun.Slot {
+	return caserun.Slot{Name: v.name, DType: v.kind.name(), Shape: v.shape}
 }
 
 // copied reports whether the library copies the input of a case of this shape, so that it is made
@@ -128,7 +125,7 @@ func describe(infos []rt.InputOutputInfo) []toolchain.ModelValue {
 		v := toolchain.ModelValue{Name: info.Name, DType: info.DataType.String(),
 			Shape: append([]int64{}, info.Dimensions...)}
 		if k, ok := kindOf(info.DataType); ok && info.OrtValueType == rt.ONNXTypeTensor {
-			v.DType = k.name()
+			v.DType = string(k.name())
 		}
 		described = append(described, v)
 	}

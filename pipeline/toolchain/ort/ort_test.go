@@ -39,6 +39,22 @@ func TestResponsesFollowTheSchema(t *testing.T) {
 	toolchaintest.CheckResponses(t, driverproc.Program{Path: "/proc/self/exe", Args: ort.Args(), Library: record.LibraryPath()})
 }
 
+// The code that decides the outputs is this package and caserun, so both are in the digest of the driver's code.
+func TestIdentityCoversTheCode(t *testing.T) {
+	t.Parallel()
+	identity, err := newDriver(t).Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := driverproc.GoCodeDigest("onnxruntime_go v1.35.0", os.DirFS("."), os.DirFS("../caserun"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if identity.Code != want {
+		t.Errorf("the code is %s, want %s", identity.Code, want)
+	}
+}
+
 const (
 	digits = "../../../examples/digits/"
 	text   = "../../../examples/text/"

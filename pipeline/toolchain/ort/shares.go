@@ -15,12 +15,13 @@ import (
 
 	rt "github.com/yalue/onnxruntime_go"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // shares runs the first case of a shard in a separate session with profiling, and reads the profile.
-func (e *engine) shares(s *shard) ([]evidence.ProviderShare, error) {
+func (e *engine) shares(s *caserun.Shard) ([]evidence.ProviderShare, error) {
 	path, err := e.profile(s, 1)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (e *engine) shares(s *shard) ([]evidence.ProviderShare, error) {
 
 // profile runs the first case of a shard so often in a separate session with profiling, and returns the path of
 // the profile.
-func (e *engine) profile(s *shard, runs int) (string, error) {
+func (e *engine) profile(s *caserun.Shard, runs int) (string, error) {
 	options, err := e.settings.open()
 	if err != nil {
 		return "", err
@@ -45,7 +46,7 @@ func (e *engine) profile(s *shard, runs int) (string, error) {
 		return "", loadError(e.id, e.path, err)
 	}
 	for range runs {
-		if err = profiled.feed(s, 0); err != nil {
+		if err = profiled.Feed(s, 0); err != nil {
 			break
 		}
 		_, failed := profiled.run()
