@@ -1,0 +1,201 @@
+package serving
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// client asks a server for one model. It is safe for concurrent use.
+type client interface {
+	// ready returns nil once the server answers requests for the model.
+	ready(ctx context.Context) error
+	// about returns what the server tells of itself and of the model. Fields that the protocol does not have are empty.
+	about(ctx context.Context) (About, error)
+	// infer sends the inputs of one case and returns the outputs of the interface, in its order. id is unique among all requests. An answer
+	// that names another id is an error.
+	infer(ctx context.Context, id string, inputs []named) ([]tensor.Tensor, error)
+	// queued returns how long requests have waited in the server until now, and how many there were; 0 of 0 if it does not tell.
+	queued(ctx context.Context) (queue, error)
+}
+
+// queue is how long requests waited before they ran.
+type queue struct {
+	total time.Duration
+	count int64
+}
+
+// About is what a server tells of itself and of a model.
+type About struct {
+	Server  string `json:"server,omitempty"`  // "triton"
+	Version string `json:"version,omitempty"` // of the server
+	// Versions are those of the model that the server has ready.
+	Versions []string `json:"versions,omitempty"`
+	// Inputs and Outputs are nil if the server does not tell them.
+	Inputs  []Told `json:"inputs,omitempty"`
+	Outputs []Told `json:"outputs,omitempty"`
+	// RepeatsIDs is true if answers have the id of their request.
+	RepeatsIDs bool `json:"repeatsIds,omitempty"`
+}
+
+// Told is an input or output as a server describes it, in the words of the Open Inference Protocol.
+type Told struct {
+	Name     string  `json:"name"`
+	Datatype string  `json:"datatype"`
+	Shape    []int64 `json:"shape"`
+}
+
+// dial returns the client of a protocol for a server.
+func dial(c Config, address addresses) (client, error) {
+	web := &web{base: strings.TrimSuffix(address.http, "/"), client: &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 1024, DisableCompression: true,
+	}}}
+	switch c.Protocol {
+	case ProtocolREST:
+		return &rest{config: c, web: web}, nil
+	case ProtocolGRPC:
+		return dialGRPC(c, address.grpc)
+	case ProtocolTFServing:
+		return &mapped{config: c, web: web, mapping: tfServing(c)}, nil
+	case ProtocolHTTP:
+		return &mapped{config: c, web: web, mapping: *c.HTTP}, nil
+	}
+	return nil, fmt.Errorf("unknown protocol %q: want one of %s", c.Protocol, strings.Join(Protocols(), ", "))
+}
+
+// addresses is where a server listens.
+type addresses struct {
+	http string // http://127.0.0.1:8000
+	grpc string // 127.0.0.1:8001
+}
+
+// web sends requests over HTTP. It follows no proxy.
+type web struct {
+	base   string
+	client *http.Client
+}
+
+// statusError is an answer with a status other than 200.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("status %d: %s", e.status, e.text)
+}
+
+// do sends a request and returns the body of an answer with status 200.
+func (w *web) do(ctx context.Context, method, path string, header http.Header, body []byte) ([]byte, http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, method, w.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	response, err := w.client.Do(request)
+	if err != nil {
+		return nil, nil, withoutAddress(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, tensor.DefaultMaxTensorBytes+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(data) > tensor.DefaultMaxTensorBytes:
+		return nil, nil, fmt.Errorf("the answer has more than %d bytes", tensor.DefaultMaxTensorBytes)
+	case response.StatusCode != http.StatusOK:
+		return nil, nil, &statusError{response.StatusCode, shortText(data)}
+	}
+	return data, response.Header, nil
+}
+
+// withoutAddress returns an error of a request without its method and address, which repeat in every message.
+func withoutAddress(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}
+
+// shortText is the beginning of an answer that is no result.
+func shortText(data []byte) string {
+	var told struct {
+		Error any `json:"error"`
+	}
+	if json.Unmarshal(data, &told) == nil && told.Error != nil {
+		data = []byte(fmt.Sprint(told.Error))
+	}
+	const most = 300
+	return strings.Join(strings.Fields(strings.ToValidUTF8(string(data[:min(len(data), most)]), "?")), " ")
+}
+
+// getJSON decodes an answer into v.
+func (w *web) getJSON(ctx context.Context, path string, v any) error {
+	data, _, err := w.do(ctx, http.MethodGet, path, nil, nil)
+	if err == nil {
+		err = decodeJSON(data, v)
+	}
+	return err
+}
+
+// decodeJSON decodes one JSON value. Numbers in an any stay text.
+func decodeJSON(data []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(v); err != nil {
+		return fmt.Errorf("the answer is not the JSON that was expected: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("the answer has more than one JSON value")
+	}
+	return nil
+}
+
+// jsonType reports whether a header names JSON.
+func jsonType(h http.Header) bool {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+// inOrder returns the outputs of the interface, each of the right dtype, of those that a server answered with.
+func inOrder(c Config, answered map[string]tensor.Tensor) ([]tensor.Tensor, error) {
+	all := make([]tensor.Tensor, 0, len(c.Outputs))
+	for _, v := range c.Outputs {
+		t, ok := answered[v.Name]
+		if !ok {
+			var have []string
+			for name := range answered {
+				have = append(have, strconv.Quote(name))
+			}
+			slices.Sort(have)
+			return nil, fmt.Errorf("the answer has no output %q: it has %s", v.Name, strings.Join(have, ", "))
+		}
+		if t.DType != v.DType {
+			return nil, fmt.Errorf("output %q is %s: the model has %s", v.Name, t.DType, v.DType)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// sameID refuses an answer to another request. Servers need not repeat the id.
+func sameID(sent, answered string) error {
+	if answered != "" && answered != sent {
+		return fmt.Errorf("the answer is to request %.60q, and %q was sent: something between repeats earlier answers", answered, sent)
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package serving
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+)
+
+// Args returns the arguments with which the program must call [Main]. The first is its own name.
+func Args() []string { return []string{"mlpromote", "driver", "server"} }
+
+// OptionServer is the option of a job that has a [Config].
+const OptionServer = "server"
+
+// Main does the request on stdin with the server that it names, and returns the exit status of the process. What the server prints goes to log.
+func Main(ctx context.Context, stdin io.Reader, log io.Writer) int {
+	return driverproc.Serve(ctx, stdin, log, func(ctx context.Context, r driverproc.Request) (any, error) {
+		return Handle(ctx, r, log)
+	})
+}
+
+// Handle does one request of mlpromote.driver/v1.
+func Handle(ctx context.Context, r driverproc.Request, log io.Writer) (any, error) {
+	config, err := configOf(r.Options)
+	if err != nil {
+		return nil, err
+	}
+	switch r.Verb {
+	case toolchain.VerbProbe:
+		return probe(ctx, r, config, log)
+	case toolchain.VerbRun:
+		return run(ctx, r, config, log)
+	}
+	return nil, driverproc.Errorf(driverproc.BadInput, "a server does not %s: it has probe and run", r.Verb)
+}
+
+func configOf(options map[string]any) (config Config, err error) {
+	text, err := json.Marshal(options[OptionServer])
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	if err != nil || config.Model == "" || len(config.Command) == 0 && config.URL == "" {
+		return config, driverproc.Errorf(driverproc.BadInput, "option %s: want the command or the URL of a server, and the name of a model: %v", OptionServer, err)
+	}
+	for name := range options {
+		if name != OptionServer {
+			return config, driverproc.Errorf(driverproc.BadInput, "option %q: a server has %s", name, OptionServer)
+		}
+	}
+	return config, nil
+}
+
+// ProbeResult is the result of a probe of an engine.
+type ProbeResult struct {
+	Tool map[string]string `json:"tool"` // as [toolchain.ProbeResult] has it
+	About
+	// Disagrees names the differences between what the server tells of the model and its interface; empty for none.
+	Disagrees string `json:"disagrees,omitempty"`
+	// Blank is true if the server got ready and answered although the engine's files were zeros: it serves something else.
+	Blank bool `json:"blank,omitempty"`
+}
+
+// probe starts the server twice for the first engine among the inputs: as it is, and with zeros in its files. Without an engine it does nothing.
+func probe(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (any, error) {
+	result := ProbeResult{Tool: map[string]string{}}
+	entry := ""
+	for _, in := range r.Inputs {
+		if in.Role == toolchain.RoleModel {
+			entry = in.Name
+			break
+		}
+	}
+	if entry == "" {
+		return result, nil
+	}
+	shards, err := caserun.Open(inputs(r, toolchain.RoleCases), c.Name, c.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, r, c, entry, false, log)
+	if err != nil {
+		return nil, err
+	}
+	asked := &engine{server: s, config: c, asked: newRequests()}
+	first := asked.Feed(shards[0], 0)
+	if first == nil {
+		_, first = asked.Run(ctx)
+	}
+	result.About, err = s.about(ctx)
+	changed := s.close()
+	if err != nil {
+		return nil, driverproc.Errorf(driverproc.ToolFailed, "%v", err)
+	}
+	switch result.Disagrees = c.Disagreement(result.About); {
+	case result.Disagrees != "":
+	case first != nil:
+		result.Disagrees = "it does not take the first case: " + first.Error()
+	case changed != nil:
+		result.Disagrees = changed.Error()
+	}
+	if len(c.Command) == 0 || result.Disagrees != "" {
+		return result, nil
+	}
+	result.Blank, err = answersBlank(ctx, r, c, entry, asked, log)
+	return result, err
+}
+
+// answersBlank reports whether the server answers a case with an engine of zeros.
+func answersBlank(ctx context.Context, r driverproc.Request, c Config, entry string, asked *engine, log io.Writer) (bool, error) {
+	s, err := open(ctx, r, c, entry, true, log)
+	if failed := new(driverproc.Error); errors.As(err, &failed) && failed.Code == driverproc.Unavailable {
+		return false, ctx.Err() // as it should be
+	}
+	if err != nil {
+		return false, err
+	}
+	defer s.close()
+	asked.server = s
+	_, err = asked.Run(ctx)
+	return err == nil, ctx.Err()
+}
+
+// open exports the folder of an engine and starts the server on it.
+func open(ctx context.Context, r driverproc.Request, c Config, entry string, blank bool, log io.Writer) (*server, error) {
+	var at folder
+	if len(c.Command) > 0 {
+		path, err := os.MkdirTemp("", "served-")
+		if err != nil {
+			return nil, err
+		}
+		if at, err = export(c, r.Inputs, entry, path, blank); err != nil {
+			return nil, err
+		}
+	}
+	s, err := start(ctx, c, at, log)
+	if err != nil {
+		return nil, asNotReady(err)
+	}
+	return s, nil
+}
+
+// run runs engines, each on a server of its own. Engines under load follow the one with the same files on the server that it has.
+func run(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (_ any, err error) {
+	if c.Outputs, err = selected(c, r.Run.SelectOutputs); err != nil {
+		return nil, err
+	}
+	var result toolchain.RunResult
+	var current *server
+	var opened string
+	var rate float64 // of the fastest run under load
+	shards, err := caserun.Open(inputs(r, toolchain.RoleCases), c.Name, c.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if err := caserun.CheckRounds(r.Run.RunOptions, shards); err != nil {
+		return nil, err
+	}
+	result.Cases = caserun.Cases(shards)
+	defer func() { err = errors.Join(err, current.close()) }()
+	for _, e := range r.Run.Engines {
+		var loadNS int64
+		if current == nil || opened != e.Path || e.ServerLoad == nil {
+			if err := current.close(); err != nil {
+				return nil, err
+			}
+			current, opened = nil, e.Path
+			if current, loadNS, err = timedOpen(ctx, r, c, e.Path, log); err != nil {
+				return nil, err
+			}
+		}
+		asked := &engine{server: current, config: c, asked: newRequests()}
+		var one toolchain.EngineResult
+		if e.ServerLoad != nil {
+			one, err = underLoad(ctx, r, asked, e.ID, *e.ServerLoad, shards, rate)
+			rate = max(rate, one.PerSecond())
+		} else {
+			var all []toolchain.EngineResult
+			all, err = caserun.Run(ctx, r, shards, []caserun.Entry{{Engine: asked, ID: e.ID, Outputs: names(c.Outputs)}})
+			if err == nil {
+				one = all[0]
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		one.LoadNS = loadNS
+		result.Engines = append(result.Engines, one)
+	}
+	return result, nil
+}
+
+// timedOpen is open, with how long it took until the server was ready.
+func timedOpen(ctx context.Context, r driverproc.Request, c Config, entry string, log io.Writer) (*server, int64, error) {
+	begin := time.Now()
+	s, err := open(ctx, r, c, entry, false, log)
+	return s, time.Since(begin).Nanoseconds(), err
+}
+
+// selected returns the outputs with these names, or all if none is named.
+func selected(c Config, only []string) (found []caserun.Slot, err error) {
+	if len(only) == 0 {
+		return c.Outputs, nil
+	}
+	for _, name := range only {
+		at := slices.IndexFunc(c.Outputs, func(v caserun.Slot) bool { return v.Name == name })
+		if at < 0 {
+			return nil, driverproc.Errorf(driverproc.BadInput, "no output %q: want some of %s", name, strings.Join(names(c.Outputs), ", "))
+		}
+		found = append(found, c.Outputs[at])
+	}
+	return found, nil
+}
+
+// inputs returns the inputs of a role, in the order of the request.
+func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
+	return slices.DeleteFunc(slices.Clone(r.Inputs), func(in driverproc.RequestInput) bool { return in.Role != role })
+}

@@ -1,0 +1,162 @@
+package serving
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Mapping describes an endpoint that takes and gives JSON.
+type Mapping struct {
+	Ready   string `json:"ready" yaml:"ready" doc:"Path that answers with status 200 once the server has the model. Default: path, with the first case"`
+	Predict string `json:"path" yaml:"path,required" doc:"Path that takes the inputs by POST, such as /predict"`
+	// Body is JSON in which the text "{NAME}" stands for the values of input NAME.
+	Body string `json:"body" yaml:"body,required" doc:"JSON of a request, in which \"{NAME}\" stands for the values of an input as nested lists"`
+	// Outputs has, by output, the JSON pointer (RFC 6901) of its values in an answer.
+	Outputs map[string]string `json:"outputs" yaml:"outputs,required" doc:"For each output, where its values are in the answer, as a JSON pointer: {logits: /predictions}"`
+}
+
+// Check returns what is wrong with a mapping, or nil.
+func (m Mapping) Check() error {
+	for name, path := range map[string]string{"ready": m.Ready, "path": m.Predict} {
+		if path != "" && !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("%s %q: want a path that begins with /", name, path)
+		}
+	}
+	if !json.Valid([]byte(m.Body)) {
+		return fmt.Errorf("body %.60q: want JSON", m.Body)
+	}
+	for output, pointer := range m.Outputs {
+		if pointer != "" && !strings.HasPrefix(pointer, "/") {
+			return fmt.Errorf("outputs: %s: %q: want a JSON pointer, such as /predictions", output, pointer)
+		}
+	}
+	return nil
+}
+
+// tfServing is the REST API of TensorFlow Serving (tensorflow/serving, g3doc/api_rest.md), in its column format.
+func tfServing(c Config) Mapping {
+	inputs := make(map[string]string)
+	for _, in := range c.Inputs {
+		inputs[in.Name] = "{" + in.Name + "}"
+	}
+	body, _ := json.Marshal(map[string]any{"inputs": inputs}) // strings can be written
+	m := Mapping{Ready: "/v1/models/" + url.PathEscape(c.Model), Predict: "/v1/models/" + url.PathEscape(c.Model) + ":predict",
+		Body: string(body), Outputs: make(map[string]string)}
+	for _, out := range c.Outputs {
+		m.Outputs[out.Name] = "/outputs/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(out.Name)
+	}
+	if len(c.Outputs) == 1 { // it is then the value itself
+		m.Outputs[c.Outputs[0].Name] = "/outputs"
+	}
+	return m
+}
+
+// mapped speaks JSON over HTTP as a mapping describes it. Nothing is known of the server but its answers.
+type mapped struct {
+	config  Config
+	web     *web
+	mapping Mapping
+}
+
+func (m *mapped) ready(ctx context.Context) error {
+	if m.mapping.Ready == "" {
+		_, _, err := m.web.do(ctx, http.MethodGet, m.mapping.Predict, nil, nil)
+		if _, answers := err.(*statusError); answers { // it wants POST
+			return nil
+		}
+		return err
+	}
+	data, _, err := m.web.do(ctx, http.MethodGet, m.mapping.Ready, nil, nil)
+	if err == nil && m.config.Protocol == ProtocolTFServing {
+		var status struct {
+			Versions []struct{ State string } `json:"model_version_status"`
+		}
+		if err = decodeJSON(data, &status); err == nil && (len(status.Versions) == 0 || status.Versions[0].State != "AVAILABLE") {
+			err = fmt.Errorf("the model is not available: %s", shortText(data))
+		}
+	}
+	return err
+}
+
+func (m *mapped) about(context.Context) (About, error) { return About{}, nil }
+
+func (m *mapped) queued(context.Context) (queue, error) { return queue{}, nil }
+
+func (m *mapped) infer(ctx context.Context, _ string, inputs []named) ([]tensor.Tensor, error) {
+	body := []byte(m.mapping.Body)
+	for _, in := range inputs {
+		values, err := in.appendJSON(nil, true)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.ReplaceAll(body, []byte(strconv.Quote("{"+in.value.Name+"}")), values)
+	}
+	data, _, err := m.web.do(ctx, http.MethodPost, m.mapping.Predict, http.Header{"Content-Type": {"application/json"}}, body)
+	if err != nil {
+		return nil, err
+	}
+	return m.response(data)
+}
+
+// response reads the outputs from an answer.
+func (m *mapped) response(data []byte) ([]tensor.Tensor, error) {
+	var answer any
+	if err := decodeJSON(data, &answer); err != nil {
+		return nil, err
+	}
+	answered := make(map[string]tensor.Tensor)
+	for _, out := range m.config.Outputs {
+		pointer, ok := m.mapping.Outputs[out.Name]
+		if !ok {
+			return nil, fmt.Errorf("http: outputs does not tell where %q is in an answer", out.Name)
+		}
+		found, err := at(answer, pointer)
+		if err != nil {
+			return nil, fmt.Errorf("output %q: %w", out.Name, err)
+		}
+		t := tensor.Tensor{DType: out.DType}
+		if err = flatten(&t, found, 0); err == nil {
+			err = t.Validate()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("output %q: %w", out.Name, err)
+		}
+		answered[out.Name] = t
+	}
+	return inOrder(m.config, answered)
+}
+
+// at returns what a JSON pointer leads to.
+func at(v any, pointer string) (any, error) {
+	if pointer == "" {
+		return v, nil
+	}
+	for key := range strings.SplitSeq(pointer[1:], "/") {
+		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
+		switch in := v.(type) {
+		case map[string]any:
+			next, ok := in[key]
+			if !ok {
+				return nil, fmt.Errorf("the answer has no %q on the way to %s", key, pointer)
+			}
+			v = next
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil, fmt.Errorf("the answer has no entry %q on the way to %s", key, pointer)
+			}
+			v = in[i]
+		default:
+			return nil, fmt.Errorf("the answer ends before %s", pointer)
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,170 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+)
+
+const (
+	readyPause = 20 * time.Millisecond // between two questions whether the server is ready
+	stopTime   = 10 * time.Second      // for a server to end by itself
+)
+
+// server is one that runs, and how it is asked.
+type server struct {
+	client
+	process *exec.Cmd     // nil: one that was there before
+	ended   chan struct{} // closed after it has ended
+	folder  folder
+}
+
+// notReady says that a server did not get ready. It need not be the engine's fault.
+type notReady struct{ why string }
+
+func (e *notReady) Error() string { return e.why }
+
+// start starts the server of a config on a folder, and waits until it is ready. Without a command, the server is at the URL. Its output goes to
+// log. Errors: *notReady.
+func start(ctx context.Context, c Config, at folder, log io.Writer) (*server, error) {
+	if len(c.Command) == 0 {
+		asked, err := dial(c, addresses{http: c.URL, grpc: strings.TrimPrefix(c.URL, "grpc://")})
+		if err != nil {
+			return nil, err
+		}
+		s := &server{client: asked, ended: make(chan struct{})}
+		return s, s.wait(ctx, c)
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{folder: at, ended: make(chan struct{})}
+	s.client, err = dial(c, addresses{http: "http://127.0.0.1:" + ports[0], grpc: "127.0.0.1:" + ports[1]})
+	if err != nil {
+		return nil, err
+	}
+	replacer := strings.NewReplacer("{folder}", at.path, "{http}", ports[0], "{grpc}", ports[1], "{model}", c.Model)
+	arguments := make([]string, len(c.Command)-1)
+	for i, a := range c.Command[1:] {
+		arguments[i] = replacer.Replace(a)
+	}
+	s.process = exec.CommandContext(ctx, c.Command[0], arguments...)
+	s.process.Dir, s.process.Env = at.path, os.Environ()
+	for name, value := range c.Environment {
+		s.process.Env = append(s.process.Env, name+"="+replacer.Replace(value))
+	}
+	s.process.Stdout, s.process.Stderr = log, log
+	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.process.Cancel = func() error { return syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) }
+	s.process.WaitDelay = time.Second // children may hold the pipe of the log
+	if err := s.process.Start(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &notReady{fmt.Sprintf("start %s: %v", filepath.Base(c.Command[0]), err)}
+	}
+	go func() {
+		_ = s.process.Wait() // wait tells how it ended
+		close(s.ended)
+	}()
+	if err := s.wait(ctx, c); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// wait returns nil once the server is ready. Errors: *notReady after the time that it has, or if it ended.
+func (s *server) wait(ctx context.Context, c Config) error {
+	limit, cancel := context.WithTimeout(ctx, c.ready())
+	defer cancel()
+	tick := time.NewTicker(readyPause)
+	defer tick.Stop()
+	var last error
+	for {
+		if last = s.ready(limit); last == nil {
+			return nil
+		}
+		select {
+		case <-s.ended:
+			return &notReady{fmt.Sprintf("the server %s ended before it was ready: %s", c.Name, s.process.ProcessState)}
+		case <-limit.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &notReady{fmt.Sprintf("the server %s was not ready after %v: %v", c.Name, c.ready(), last)}
+		case <-tick.C:
+		}
+	}
+}
+
+// stop ends the server and all that it started.
+func (s *server) stop() {
+	if s.process == nil {
+		return
+	}
+	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGTERM)
+	select {
+	case <-s.ended:
+	case <-time.After(stopTime):
+	}
+	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) // what is left of its group
+	<-s.ended
+}
+
+// close stops a server and removes its folder. Errors: a file that is not as it was exported, so that the answers are not known to be the
+// engine's.
+func (s *server) close() error {
+	if s == nil || s.process == nil {
+		return nil
+	}
+	s.stop()
+	file, err := s.folder.changed()
+	if err == nil && file != "" {
+		err = driverproc.Errorf(driverproc.ToolFailed, "the server changed %s in its folder, so its answers are not known to be the engine's", file)
+	}
+	return errors.Join(err, os.RemoveAll(s.folder.path))
+}
+
+// alive returns an error if the server has ended.
+func (s *server) alive() error {
+	select {
+	case <-s.ended:
+		return driverproc.Errorf(driverproc.ToolFailed, "the server ended: %s", s.process.ProcessState)
+	default:
+		return nil
+	}
+}
+
+// freePorts returns ports of this machine that no program listens on. The network is this process's own, so none is taken meanwhile.
+func freePorts(n int) (ports []string, err error) {
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer listener.Close()
+		ports = append(ports, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
+	}
+	return ports, nil
+}
+
+// asNotReady returns an error of start for a response: what is missing is the server, not the engine.
+func asNotReady(err error) error {
+	if missing := new(notReady); errors.As(err, &missing) {
+		return driverproc.Errorf(driverproc.Unavailable, "%s", missing.why)
+	}
+	return err
+}
