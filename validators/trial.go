@@ -13,6 +13,7 @@ const (
 	ReasonBatch        = "batch"
 	ReasonDimension    = "dimension"
 	ReasonBeyond       = "beyond"
+	ReasonClients      = "clients"
 	ReasonGolden       = "golden_outputs"
 	ReasonPlainLoad    = "plain_load"
 	ReasonContradicted = "contradicted"
@@ -82,6 +83,7 @@ var trials = []TrialRow{
 		Trial: evidence.TrialBeyond, Line: figure.Runs, Baseline: evidence.BaselineReference, Code: ReasonBeyond,
 		Words: "of inputs twice as large as the cases, the engine makes values that are not finite, and the reference model does not", Finite: true,
 	},
+	{Trial: evidence.TrialClients, Line: figure.Again, Baseline: evidence.BaselineGolden, Code: ReasonClients, Words: "with several clients at the same time, the server gives other answers"},
 	{Trial: evidence.TrialPlainLoad, Line: figure.Runs, Baseline: evidence.BaselineGolden, Code: ReasonPlainLoad, Words: "a plain load of the engine, without its load profile, fails"},
 	{Trial: TrialVerification, Line: figure.Runs, Baseline: evidence.BaselineItself, Code: ReasonContradicted},
 }

@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/registry/storage"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // Caution says something to a person.
@@ -42,6 +43,8 @@ type Env struct {
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
 	// ImporterOf gives the toolchain that imports a format of sources.
 	ImporterOf func(format string) (string, error)
+	// Through runs engines by a model server; nil runs them on their runtimes. cases is a shard, and the scratch folder does not exist.
+	Through func(ctx context.Context, engine Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error)
 	// Node describes this machine with the runtimes that are given to it.
 	Node func(ctx context.Context, runtimes map[string]string) (artifact.Node, error)
 	// Origin reads where a spec comes from, for the provenance: the commit and the CI job. used are the files

@@ -26,7 +26,7 @@ func (t Tools) RunGroups(candidates []Candidate) []RunGroup {
 		var alone []RunGroup
 		for _, c := range candidates {
 			switch {
-			case c.Tool.Identity.Name != name:
+			case c.Tool.Identity.Name != name || c.Tool.Served != nil:
 			case c.alone():
 				alone = append(alone, RunGroup{name + "-" + c.ID, t[name], []Candidate{c}})
 			default:
@@ -34,6 +34,11 @@ func (t Tools) RunGroups(candidates []Candidate) []RunGroup {
 			}
 		}
 		all = append(append(all, together), alone...)
+	}
+	for _, c := range candidates {
+		if c.Tool.Served != nil { // its server has one engine
+			all = append(all, RunGroup{c.Tool.Served.By + "-" + c.ID, c.Tool, []Candidate{c}})
+		}
 	}
 	return all
 }
@@ -106,7 +111,7 @@ func (r *EngineRun) Do(ctx context.Context, dir string) ([]toolchain.EngineResul
 		return nil, nil
 	}
 	job := r.Job
-	if r.Tool.Profile.OwnRunner {
+	if r.Tool.Profile.OwnRunner || r.Tool.Served != nil {
 		temp, err := tempdir.New("inputs")
 		if err != nil {
 			return nil, err
@@ -118,16 +123,24 @@ func (r *EngineRun) Do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	}
 	outcome, err := r.Tool.Timing.Do(ctx, job, dir)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.Tool.Identity.Name, err)
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.Tool.runner(), err)
 	}
 	if r.Outcome = outcome; !outcome.Cached {
-		r.Held = []string{r.Tool.Identity.Name + ": " + outcome.Enforced.String()}
+		r.Held = []string{r.Tool.runner() + ": " + outcome.Enforced.String()}
 	}
 	result, err := outcome.RunResult(*r.Job.Run)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.Tool.Identity.Name, err)
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.Tool.runner(), err)
 	}
 	return result.Engines, nil
+}
+
+// runner names what runs the engines.
+func (t Tool) runner() string {
+	if t.Served != nil {
+		return "server " + t.Served.By
+	}
+	return t.Identity.Name
 }
 
 // Fix loads all engines as the reference is loaded: on one thread, without a load profile.

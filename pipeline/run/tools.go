@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
+	"mlpromote.dev/mlpromote/registry/evidence"
 )
 
 // Works reports whether the runtime itself starts on this machine.
@@ -38,7 +39,9 @@ type Tool struct {
 	Toolchain
 	Identity toolchain.Identity // of the compiler
 	Runtime  toolchain.Identity // of the program that runs engines; of most toolchains the same
-	Labels   string             // the tensor of the cases with labels, which a user's own program does not get; empty if there is none
+	// Served is set if a model server runs the engine in place of the runtime.
+	Served *evidence.Served
+	Labels string // the tensor of the cases with labels, which a user's own program does not get; empty if there is none
 }
 
 // Tools are the toolchains that a build or a verification works with, by name.

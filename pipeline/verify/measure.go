@@ -186,6 +186,11 @@ func measure(ctx context.Context, v Session, outputs RunOutputs) (_ measured, er
 		broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget, warmup: plan.warmup}
 	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c run.Candidate) bool { return outputs.broken[c.ID] != nil })
 	for _, group := range v.Tools.RunGroups(running) {
+		for _, c := range v.bare {
+			if c.Tool.Identity.Name == group.Name {
+				group.Members = append(group.Members, c)
+			}
+		}
 		if group.Name == run.OnnxRuntime {
 			group.Members = append([]run.Candidate{{ID: run.ReferenceID, Tool: group.Tool, Model: v.ReferenceModel}}, group.Members...)
 		}

@@ -26,7 +26,7 @@ import (
 // head is what every report says about what was found since a beginning.
 func head(v Session, c run.Candidate, began Beginning) evidence.ReportHead {
 	var runner evidence.DigestSet
-	if c.Tool.Profile.OwnRunner {
+	if c.Tool.Profile.OwnRunner || c.Tool.Served != nil {
 		runner = evidence.NewDigestSet(c.Tool.Runtime.Lock)
 	}
 	return evidence.ReportHead{
@@ -35,7 +35,7 @@ func head(v Session, c run.Candidate, began Beginning) evidence.ReportHead {
 		Reference: evidence.NewDigestSet(v.Reference.Ref.Digest),
 		Node:      v.Node,
 		Runtime: evidence.RuntimeUsed{Name: c.Tool.Runtime.Name, Version: c.Tool.Runtime.Version,
-			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Runtime.LibraryDigest, c.Tool.Runtime.Lock)), Runner: runner, Host: hostPackages(c.Tool.Runtime)},
+			Library: evidence.NewDigestSet(cmp.Or(c.Tool.Runtime.LibraryDigest, c.Tool.Runtime.Lock)), Runner: runner, Served: c.Tool.Served, Host: hostPackages(c.Tool.Runtime)},
 		Settings: evidence.SettingsOf(c.Engine.Load),
 		Tool:     v.Env.Tool,
 	}
@@ -217,6 +217,10 @@ func performanceOf(v Session, c run.Candidate, outputs RunOutputs, latencies mea
 		ReportHead: head(v, c, v.Began), Latency: latencies.latency(c.ID),
 		Warmup: latencies.warmup, ReferenceLatency: &reference, Apart: latencies.apart[c.ID],
 		BudgetNs: latencies.budget.Nanoseconds(), TookNs: latencies.took.Nanoseconds()}
+	if c.Tool.Served != nil {
+		bare := latencies.latency(bareID(c.ID))
+		report.BareLatency = &bare
+	}
 	fitness := latencies.fitnessFor(c, v.Node, outputs.providers(c.ID))
 	report.Fitness = &fitness
 	beside := latencies.beside[c.ID]
@@ -243,6 +247,10 @@ func above(timings []int64, limit time.Duration) int {
 // report signs and attaches what was found: the numbers for policy, and a summary
 // for other tools.
 func report(ctx context.Context, v Session, e artifact.Engine, found VerifiedEngine) (err error) {
+	if s := found.Parity.Runtime.Served; s != nil && s.Bytes != evidence.BytesSeen {
+		v.Env.Step("attach no report of "+e.Label())("nothing shows which bytes the server answered from", nil)
+		return nil
+	}
 	done := v.Env.Step("attach reports of " + e.Label())
 	defer func() { done(string(found.Parity.Verdict), err) }()
 	about := evidence.StatementSubject{Name: v.Release.Model, Digest: evidence.NewDigestSet(e.Digest)}

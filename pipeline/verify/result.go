@@ -68,8 +68,9 @@ type VerifiedEngine struct {
 	// Sensitivity is set for an int8 engine that failed, if the analysis finished.
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 
-	figures []byte // the file of per-case figures that the parity report names; nil for none
-	late    bool   // a consistency check did not begin or did not end for want of time
+	figures []byte                 // the file of per-case figures that the parity report names; nil for none
+	loads   []evidence.LoadFigures // of several clients of a server
+	late    bool                   // a consistency check did not begin or did not end for want of time
 }
 
 // SkippedEngine is an engine that did not run here, and why.

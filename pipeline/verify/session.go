@@ -65,6 +65,8 @@ type Session struct {
 	Host
 	Fetched
 	skipped []SkippedEngine
+	bare    []run.Candidate  // the candidates on their runtimes, if a server runs them
+	faults  map[string]error // by engine: why no answer of its server counts
 }
 
 // Subject is the release that is verified, as it was when the verification began.

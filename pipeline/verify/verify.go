@@ -70,8 +70,12 @@ func newSession(ctx context.Context, env *run.Env, ref registry.Ref, scratch str
 		return Session{}, err
 	}
 	material, err := fetcher{env, ref.Environment, release, here, scratch}.all(ctx, candidates)
-	return Session{Env: env, Scratch: scratch, Host: here, Fetched: material, skipped: skipped,
-		Subject: Subject{Began: began, Environment: ref.Environment, Release: release, Claims: claims}}, err
+	if err != nil {
+		return Session{}, err
+	}
+	v := Session{Env: env, Scratch: scratch, Host: here, Fetched: material, skipped: skipped,
+		Subject: Subject{Began: began, Environment: ref.Environment, Release: release, Claims: claims}}
+	return v, serve(ctx, &v)
 }
 
 // targeted is the release with the engines that are to be verified. Errors: CodeInvalid for a target that it does not have, CodeNotFound
@@ -174,7 +178,9 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	for i, e := range result.Engines {
 		failures[i] = remedy.Usual(failures[i], e.Label, v.candidates[i].Engine.Precision, conversion != "", e.Parity.ReportHead, e.Performance.ReportHead)
 	}
-	result.Slow = slow(v, result.Engines)
+	if v.Env.Through == nil {
+		result.Slow = slow(v, result.Engines)
+	}
 	return result, errors.Join(failures...)
 }
 
@@ -195,6 +201,7 @@ func judgeOne(ctx context.Context, v Session, c run.Candidate, outputs RunOutput
 	}
 	append(against, latencies.checkTimed(c)...).OnePerLine().Fold(&found.Parity.ReportHead)
 	found.Performance = performanceOf(v, c, outputs, latencies)
+	found.Performance.Loads = found.loads
 	return found, failed(found), report(ctx, v, c.Engine, found)
 }
 
@@ -217,7 +224,12 @@ func judgeRuns(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 	if err != nil {
 		return nil, err
 	}
-	report.Checks = slices.Concat(report.Checks, plain, consistent)
+	clients, loads, mixed, err := underLoad(ctx, v, c, newExtra(v, c.ID, outputs, 1), found.whole)
+	if err != nil {
+		return nil, err
+	}
+	engine.loads, against = loads, append(against, mixed...)
+	report.Checks = slices.Concat(report.Checks, plain, consistent, clients)
 	if fails { // its errors at other sizes are no other fault
 		more = slices.DeleteFunc(more, func(f validators.Finding) bool { return f.Reason.Code == validators.ReasonDimension })
 	}
@@ -276,6 +288,10 @@ func runCases(ctx context.Context, v Session, memory unfinished) (_ RunOutputs, 
 		together.Members = nil
 		for _, c := range group.Members {
 			out.Root[c.ID] = dir
+			if v.faults[c.ID] != nil {
+				out.broken[c.ID] = v.faults[c.ID]
+				continue
+			}
 			if !chunked(v, c) {
 				together.Members = append(together.Members, c)
 			}
@@ -286,7 +302,7 @@ func runCases(ctx context.Context, v Session, memory unfinished) (_ RunOutputs, 
 		}
 		held = append(held, more...)
 		for _, c := range group.Members {
-			if !chunked(v, c) {
+			if !chunked(v, c) || out.broken[c.ID] != nil {
 				continue
 			}
 			r, err := inChunks(ctx, v, c, memory, dir)

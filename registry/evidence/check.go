@@ -59,12 +59,13 @@ const (
 	TrialBatch     Trial = "batch"      // cases stacked, compared with what each gives alone
 	TrialDimension Trial = "dimension"  // other sizes of open dimensions
 	TrialBeyond    Trial = "beyond"     // cases with inputs twice as large, for values that are not finite
+	TrialClients   Trial = "clients"    // all cases, sent to a model server by several clients at the same time
 	TrialPlainLoad Trial = "plain_load" // some of the cases, loaded without the load profile, in a process of its own
 )
 
 // Trials lists the trials.
 func Trials() []Trial {
-	return []Trial{TrialCases, TrialGolden, TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialBeyond, TrialPlainLoad}
+	return []Trial{TrialCases, TrialGolden, TrialRepeat, TrialProcess, TrialLoad, TrialBatch, TrialDimension, TrialBeyond, TrialClients, TrialPlainLoad}
 }
 
 // Baseline is what the outputs of a trial are compared with.

@@ -464,6 +464,25 @@ type PerformanceReport struct {
 	BudgetNs int64    `json:"budgetNs,omitempty"`
 	TookNs   int64    `json:"tookNs,omitempty"`
 	Fitness  *Fitness `json:"fitness,omitempty"` // of the machine
+	// BareLatency is that of the engine on its own runtime in the same verification, for an engine that a model server ran; absent for others.
+	BareLatency *Latency `json:"bareLatency,omitempty"`
+	// Loads are what several clients of the server measured; empty if no server ran the engine.
+	Loads []LoadFigures `json:"loads,omitempty"`
+}
+
+// LoadFigures are what clients of a model server measured, who sent all cases. Times are from when a request was due until it was answered.
+type LoadFigures struct {
+	Clients int `json:"clients"` // requests that were under way at the same time, at most
+	// Rate is how many requests began in a second, at even distances; 0: each client sent its next request when the last was answered.
+	Rate      float64 `json:"rate,omitempty"`
+	Requests  int     `json:"requests"`
+	PerSecond float64 `json:"perSecond"` // answers
+	P50Ns     int64   `json:"p50Ns"`
+	P90Ns     int64   `json:"p90Ns"`
+	P99Ns     int64   `json:"p99Ns"`
+	P999Ns    int64   `json:"p999Ns"`
+	// QueueNs is how long a request waited in the server on average, as the server counts it; 0 if it does not.
+	QueueNs int64 `json:"queueNs,omitempty"`
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.

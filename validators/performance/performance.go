@@ -53,6 +53,14 @@ func Bounds(samples []int64, confidence float64) *evidence.LatencyBounds {
 	return bounds
 }
 
+// P999 returns the 99.9th percentile of samples by nearest rank; 0 without samples.
+func P999(samples []int64) int64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	return quantile(slices.Sorted(slices.Values(samples)), 0.999)
+}
+
 func quantile(sorted []int64, q float64) int64 {
 	rank := int(math.Ceil(q * float64(len(sorted))))
 	return sorted[max(rank, 1)-1]

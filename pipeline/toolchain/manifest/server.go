@@ -285,31 +285,22 @@ func slots(values []validators.TensorInfo) []caserun.Slot {
 	return all
 }
 
-// Served is a server as it serves an engine.
-type Served struct {
-	Driver   toolchain.Driver
-	Identity toolchain.Identity
-	Evidence evidence.Served
-	// Fault is what [serving.ProbeResult] found against it: why no answer can count; empty for nothing.
-	Fault string
-}
-
 // Probe starts the server with an engine and looks whether it serves that, and nothing else. engine are the files of one engine, the one that is
 // loaded first; cases is a shard. Errors: CodeUnavailable if the server does not get ready.
-func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, engine []toolchain.Input, cases toolchain.Input, scratch string) (Served, error) {
+func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, engine []toolchain.Input, cases toolchain.Input, scratch string) (toolchain.Served, error) {
 	driver := servedDriver{server: o, config: o.config(iface)}
 	outcome, err := driver.Do(ctx, toolchain.Job{Verb: toolchain.VerbProbe, Inputs: append(slices.Clone(engine), cases)}, scratch)
 	if err != nil {
-		return Served{}, err
+		return toolchain.Served{}, err
 	}
 	var told serving.ProbeResult
 	if err := json.Unmarshal(outcome.Result, &told); err != nil {
-		return Served{}, registry.Errorf(registry.CodeInternal, "server %s: result of probe: %w", o.Name, err)
+		return toolchain.Served{}, registry.Errorf(registry.CodeInternal, "server %s: result of probe: %w", o.Name, err)
 	}
-	served := Served{Fault: o.fault(told)}
+	served := toolchain.Served{Fault: o.fault(told)}
 	configuration, err := o.Configuration()
 	if err != nil {
-		return Served{}, err
+		return toolchain.Served{}, err
 	}
 	version := cmp.Or(told.Version, o.Version)
 	served.Evidence = evidence.Served{By: o.Name, Server: registry.PlainText(told.Server), Version: registry.PlainText(version), Protocol: o.Protocol, Model: o.Model,
@@ -319,7 +310,7 @@ func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, en
 	}
 	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": version})
 	driver.identity = toolchain.Identity{Name: o.Name, Version: served.Evidence.Version, Lock: o.program, Adopted: true,
-		Code: driverproc.CodeDigest(o.text), LibraryDigest: library, Versions: map[string]string{o.Name: version}}
+		Code: driverproc.CodeDigest(o.text), LibraryDigest: library}
 	served.Driver, served.Identity = driver, driver.identity
 	return served, err
 }

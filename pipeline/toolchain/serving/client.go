@@ -29,6 +29,8 @@ type client interface {
 	infer(ctx context.Context, id string, inputs []named) ([]tensor.Tensor, error)
 	// queued returns how long requests have waited in the server until now, and how many there were; 0 of 0 if it does not tell.
 	queued(ctx context.Context) (queue, error)
+	// hangUp closes the connections. A server that ends may wait for these.
+	hangUp()
 }
 
 // queue is how long requests waited before they ran.
@@ -86,6 +88,8 @@ type web struct {
 	base   string
 	client *http.Client
 }
+
+func (w *web) hangUp() { w.client.CloseIdleConnections() }
 
 // statusError is an answer with a status other than 200.
 type statusError struct {

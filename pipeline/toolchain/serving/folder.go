@@ -19,6 +19,16 @@ type folder struct {
 	files []toolchain.OutputFile // as they were exported
 }
 
+// nameOf returns the name of the input of role model at a path, which is what a request of mlpromote.driver/v1 has of an engine.
+func nameOf(inputs []driverproc.RequestInput, path string) string {
+	for _, in := range inputs {
+		if in.Role == toolchain.RoleModel && in.Path == path {
+			return in.Name
+		}
+	}
+	return path
+}
+
 // export makes the folder of a server at a path, with the engine that has an entry. If blank is true, the bytes of the engine's files are zeros.
 func export(c Config, inputs []driverproc.RequestInput, entry, at string, blank bool) (folder, error) {
 	id, _, _ := strings.Cut(entry, "/") // files of an engine are in the folder of its name
@@ -82,14 +92,17 @@ func place(from, to string, blank bool) (err error) {
 	return err
 }
 
-// changed names a file that differs from what was exported; empty for none. New files count: a server that writes beside the engine may read
-// that the next time.
+// changed names a file that differs from what was exported; empty for none. New files count: a server that compiles the engine anew leaves
+// some. Python's copies of its own modules do not.
 func (f folder) changed() (string, error) {
 	now, err := toolchain.Collect(f.path)
 	if err != nil {
 		return "", err
 	}
 	for _, file := range now {
+		if strings.Contains("/"+file.Name, "/__pycache__/") {
+			continue
+		}
 		at := slices.IndexFunc(f.files, func(was toolchain.OutputFile) bool { return was.Name == file.Name })
 		if at < 0 || f.files[at].Digest != file.Digest {
 			return file.Name, nil

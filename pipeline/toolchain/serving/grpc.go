@@ -33,6 +33,8 @@ func dialGRPC(c Config, address string) (client, error) {
 	return &rpc{config: c, conn: conn}, err
 }
 
+func (r *rpc) hangUp() { _ = r.conn.Close() }
+
 // bytesCodec passes encoded messages through.
 type bytesCodec struct{}
 

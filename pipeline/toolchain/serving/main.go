@@ -173,7 +173,7 @@ func run(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (_ 
 				return nil, err
 			}
 			current, opened = nil, e.Path
-			if current, loadNS, err = timedOpen(ctx, r, c, e.Path, log); err != nil {
+			if current, loadNS, err = timedOpen(ctx, r, c, nameOf(r.Inputs, e.Path), log); err != nil {
 				return nil, err
 			}
 		}

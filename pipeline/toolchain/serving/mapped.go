@@ -61,20 +61,20 @@ func tfServing(c Config) Mapping {
 
 // mapped speaks JSON over HTTP as a mapping describes it. Nothing is known of the server but its answers.
 type mapped struct {
+	*web
 	config  Config
-	web     *web
 	mapping Mapping
 }
 
 func (m *mapped) ready(ctx context.Context) error {
 	if m.mapping.Ready == "" {
-		_, _, err := m.web.do(ctx, http.MethodGet, m.mapping.Predict, nil, nil)
+		_, _, err := m.do(ctx, http.MethodGet, m.mapping.Predict, nil, nil)
 		if _, answers := err.(*statusError); answers { // it wants POST
 			return nil
 		}
 		return err
 	}
-	data, _, err := m.web.do(ctx, http.MethodGet, m.mapping.Ready, nil, nil)
+	data, _, err := m.do(ctx, http.MethodGet, m.mapping.Ready, nil, nil)
 	if err == nil && m.config.Protocol == ProtocolTFServing {
 		var status struct {
 			Versions []struct{ State string } `json:"model_version_status"`
@@ -99,7 +99,7 @@ func (m *mapped) infer(ctx context.Context, _ string, inputs []named) ([]tensor.
 		}
 		body = bytes.ReplaceAll(body, []byte(strconv.Quote("{"+in.value.Name+"}")), values)
 	}
-	data, _, err := m.web.do(ctx, http.MethodPost, m.mapping.Predict, http.Header{"Content-Type": {"application/json"}}, body)
+	data, _, err := m.do(ctx, http.MethodPost, m.mapping.Predict, http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,7 @@ func (s *server) wait(ctx context.Context, c Config) error {
 
 // stop ends the server and all that it started.
 func (s *server) stop() {
+	s.hangUp()
 	if s.process == nil {
 		return
 	}

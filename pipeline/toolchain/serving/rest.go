@@ -19,8 +19,8 @@ import (
 // rest speaks the Open Inference Protocol over HTTP (kserve/open-inference-protocol, specification/protocol/inference_rest.md), with the
 // extension for binary tensors (triton-inference-server/server, docs/protocol/extension_binary_data.md) where the server lists it.
 type rest struct {
+	*web
 	config Config
-	web    *web
 	binary atomic.Bool
 	ids    atomic.Bool
 }
@@ -31,14 +31,14 @@ const lengthHeader = "Inference-Header-Content-Length"
 func (r *rest) path(rest string) string { return "/v2/models/" + url.PathEscape(r.config.Model) + rest }
 
 func (r *rest) ready(ctx context.Context) error {
-	_, _, err := r.web.do(ctx, http.MethodGet, r.path("/ready"), nil, nil)
+	_, _, err := r.do(ctx, http.MethodGet, r.path("/ready"), nil, nil)
 	if err != nil {
 		return err
 	}
 	var server struct {
 		Extensions []string `json:"extensions"`
 	}
-	if err := r.web.getJSON(ctx, "/v2", &server); err != nil {
+	if err := r.getJSON(ctx, "/v2", &server); err != nil {
 		return err
 	}
 	r.binary.Store(slices.Contains(server.Extensions, "binary_tensor_data"))
@@ -47,14 +47,14 @@ func (r *rest) ready(ctx context.Context) error {
 
 func (r *rest) about(ctx context.Context) (About, error) {
 	var server struct{ Name, Version string }
-	if err := r.web.getJSON(ctx, "/v2", &server); err != nil {
+	if err := r.getJSON(ctx, "/v2", &server); err != nil {
 		return About{}, fmt.Errorf("metadata of the server: %w", err)
 	}
 	var model struct {
 		Versions        []string
 		Inputs, Outputs []Told
 	}
-	if err := r.web.getJSON(ctx, r.path(""), &model); err != nil {
+	if err := r.getJSON(ctx, r.path(""), &model); err != nil {
 		return About{}, fmt.Errorf("metadata of the model: %w", err)
 	}
 	return About{Server: server.Name, Version: server.Version, Versions: model.Versions,
@@ -86,7 +86,7 @@ func (r *rest) infer(ctx context.Context, id string, inputs []named) ([]tensor.T
 	if err != nil {
 		return nil, err
 	}
-	data, answered, err := r.web.do(ctx, http.MethodPost, r.path("/infer"), header, body)
+	data, answered, err := r.do(ctx, http.MethodPost, r.path("/infer"), header, body)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (r *rest) queued(ctx context.Context) (queue, error) {
 			} `json:"inference_stats"`
 		} `json:"model_stats"`
 	}
-	err := r.web.getJSON(ctx, r.path("/stats"), &stats)
+	err := r.getJSON(ctx, r.path("/stats"), &stats)
 	if told := new(statusError); errors.As(err, &told) {
 		return queue{}, nil // it has no statistics
 	}

@@ -78,7 +78,7 @@ func asked(t *testing.T, verb toolchain.Verb, protocol string, faults ...string)
 		}}
 	if verb == toolchain.VerbRun {
 		r.Run = &driverproc.RunRequest{OutputsDir: filepath.Join(r.OutDir, "outputs"),
-			RunOptions: toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "engine-0", Path: "engine-0/factor"}}}}
+			RunOptions: toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "engine-0", Path: r.Inputs[0].Path}}}}
 	}
 	return r
 }
@@ -225,7 +225,7 @@ func TestLoad(t *testing.T) {
 	r.Run.Rounds = 3
 	r.Run.Engines = nil
 	for i, load := range []toolchain.ServerLoad{{Clients: 1}, {Clients: 4}, {Clients: 4, Share: 0.5}} {
-		r.Run.Engines = append(r.Run.Engines, toolchain.RunEngine{ID: fmt.Sprintf("load-%d", i), Path: "engine-0/factor", ServerLoad: &load})
+		r.Run.Engines = append(r.Run.Engines, toolchain.RunEngine{ID: fmt.Sprintf("load-%d", i), Path: r.Inputs[0].Path, ServerLoad: &load})
 	}
 	result, err := Handle(t.Context(), r, t.Output())
 	if err != nil {

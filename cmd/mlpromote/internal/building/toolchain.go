@@ -3,6 +3,7 @@ package building
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,29 +206,18 @@ func howTo(s toolchains.Status) string {
 	return "needs " + strings.Join(lacks, ", ") + "; then " + s.Command
 }
 
-// driverCommand is the child that runs ONNX Runtime: this program again, started by
-// itself with limits and without keys.
+// driverCommand is the children that do the work of toolchains: this program again, started by itself with limits and without keys.
 func driverCommand(a *program.App) *cobra.Command {
-	var exit int
-	onnxruntime := &cobra.Command{
-		Use: plan.ONNXRuntime,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if exit = toolchains.RunORT(c.Context(), a.Stdin, a.UI.Stderr); exit != 0 {
+	child := func(name string, main func(ctx context.Context, in io.Reader, out io.Writer) int) *cobra.Command {
+		return &cobra.Command{Use: name, RunE: func(c *cobra.Command, _ []string) error {
+			if exit := main(c.Context(), a.Stdin, a.UI.Stderr); exit != 0 {
 				os.Exit(exit)
 			}
 			return nil
-		},
+		}}
 	}
-	commandLine := &cobra.Command{
-		Use: "command",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if exit = toolchains.RunManifest(c.Context(), a.Stdin, a.UI.Stderr); exit != 0 {
-				os.Exit(exit)
-			}
-			return nil
-		},
-	}
-	c := command.Group("driver", "Speak mlpromote.driver/v1 on stdin", onnxruntime, commandLine)
+	c := command.Group("driver", "Speak mlpromote.driver/v1 on stdin",
+		child(plan.ONNXRuntime, toolchains.RunORT), child("command", toolchains.RunManifest), child("server", toolchains.RunServer))
 	c.Hidden = true
 	return c
 }

@@ -29,7 +29,7 @@ import (
 func verifyCommand(a *program.App) *cobra.Command {
 	var own toolchains.Replacements
 	var sensitivity, latency time.Duration
-	var environment, to string
+	var environment, to, through string
 	var targets, engines []string
 	c := &cobra.Command{
 		Use:   "verify [REF | MODEL [--env ENV]]",
@@ -52,13 +52,17 @@ limits are about latency, 3; up to 30 if a limit on the 99th percentile takes th
 The program of the metric "program" runs in a sandbox without network, which sees the cases and the outputs.
 If this machine has no such sandbox, the accuracy is undecided, unless --allow-program names the program.
 
+With --through NAME, a model server runs the engines: it is started on a folder with each engine, without network, and gets the cases as
+its clients send them (docs/how-to/servers.md). Its reports count for a policy that asks for this server.
+
 For an int8 engine that fails, verify looks for the graph nodes that lose most by quantization
 accuracy, and for those that must stay in full precision. --sensitivity limits the time for that.
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Example: `  mlpromote verify staging/vision/digits:1.0.0
   mlpromote verify vision/digits --env prod
-  mlpromote verify --engine int8`,
+  mlpromote verify --engine int8
+  mlpromote verify --toolchains toolchains --through triton`,
 		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(checkTimes(sensitivity, latency), own.Check()); err != nil {
@@ -74,6 +78,11 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				}
 				env := a.Pipeline(i, nil, own)
 				env.Destination, env.Targets, env.Engines, env.Sensitivity, env.LatencyTime = to, targets, engines, sensitivity, latency
+				if through != "" {
+					if env.Through, err = a.Toolchains().Through(c.Context(), through); err != nil {
+						return err
+					}
+				}
 				named := "" // by the commands that come next, too
 				if len(args) > 0 {
 					named = ref.String() + " "
@@ -91,6 +100,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	c.Flags().StringSliceVar(&engines, "engine", nil, "verify this engine alone, by its label, target, variant or digest; may be repeated")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute,
 		"how long to look, for each int8 variant that fails, for the graph nodes that fail by quantization; 0: not at all")
+	c.Flags().StringVar(&through, "through", "", "run engines through this model server, which servers/NAME.yaml in the folder of --toolchains describes")
 	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: as the limits need")
 	return c
 }
@@ -135,7 +145,7 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
-	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0), verifiedRelease{result.Ref.String(), result}); out != nil {
+	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0 && env.Through == nil), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	explain(a, result)
@@ -201,7 +211,7 @@ func verifyText(r verify.Result, whole bool) string {
 	for _, e := range r.Engines {
 		engines = append(engines, judged{e.Label, &e.Parity, &e.Performance})
 	}
-	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n"
+	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n" + servedText(r)
 	if whole {
 		text += ui.Paragraph("a node like this one gets "+nodeGets(r).String(), "  ") + "\n"
 	}

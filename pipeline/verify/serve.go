@@ -1,0 +1,125 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/run"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/evidence"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/performance"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// serve puts the model server of the environment, if it has one, in the place of the runtimes of all candidates. bare keeps them as they are
+// on their runtimes, for times.
+func serve(ctx context.Context, v *Session) error {
+	if v.Env.Through == nil {
+		return nil
+	}
+	inputs, _, err := TimingCases(*v)
+	if err != nil {
+		return err
+	}
+	v.faults = make(map[string]error)
+	v.Limits.Latency.Regression = nil // it compares engines on their runtimes
+	for i, c := range v.candidates {
+		done := v.Env.Step("start the server with " + c.Engine.Label())
+		served, fault, err := c.Through(ctx, v.Env, v.Iface, inputs[0])
+		if err != nil {
+			done("", err)
+			return registry.Errorf(registry.CodeOf(err), "%s: %w", c.Engine.Label(), err)
+		}
+		done(served.Tool.Served.By+" "+served.Tool.Served.Version, nil)
+		c.ID = bareID(c.ID)
+		v.bare, v.candidates[i] = append(v.bare, c), served
+		if fault != "" {
+			v.faults[served.ID] = registry.Errorf(registry.CodeLimit, "the server %s %s: %s", served.Tool.Served.By, served.Tool.Served.Version, fault)
+		}
+	}
+	return nil
+}
+
+// bareID names an engine on its runtime, beside the same engine behind a server.
+func bareID(id string) string { return "bare-" + id }
+
+// The load on a server: all cases in rounds, by more and more clients, and then at half of the highest rate of these.
+const (
+	loadRequests = 1000 // of each, about: for a 99.9th percentile
+	loadRounds   = 64   // at most
+	openShare    = 0.5
+)
+
+func serverLoads() []toolchain.ServerLoad {
+	return []toolchain.ServerLoad{{Clients: 1}, {Clients: 4}, {Clients: 16}, {Clients: 64, Share: openShare}}
+}
+
+// underLoad sends all cases by several clients to the server of an engine. Each run is a check of its own: its answers are judged like those of
+// one client. It returns the times of each, too.
+func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
+	if c.Tool.Served == nil {
+		return nil, nil, nil, nil
+	}
+	ctx, done := v.Env.Report().StepIn(ctx, "send cases to the server by several clients")
+	defer func() { done(registry.Count(len(checks), "run"), err) }()
+	trial := validators.TrialOf(evidence.TrialClients)
+	execution := c.Tool.Run(toolchain.RunOptions{Rounds: min(loadRequests/v.Cases.Set.Count+1, loadRounds)})
+	execution.Job.Machine, execution.Job.Inputs = run.Machine(v.Node), v.Cases.Inputs(toolchain.RoleCases)
+	execution.AddCandidate(c)
+	once := execution.Job.Run.Engines[0]
+	execution.Job.Run.Engines = nil
+	for i, load := range serverLoads() {
+		once.ID, once.ServerLoad = fmt.Sprintf("%s-clients-%d", c.ID, i), &load
+		execution.Job.Run.Engines = append(execution.Job.Run.Engines, once)
+	}
+	dir := filepath.Join(v.Scratch, "clients-"+c.ID)
+	err = left.do(ctx, &execution, dir)
+	var ran toolchain.RunResult
+	if err == nil {
+		ran, err = execution.Outcome.RunResult(*execution.Job.Run)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, nil, validators.Failed(evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}), nil
+	}
+	compared, err := comparisonOfSome(ctx, v, c.Engine.Precision)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for i, load := range serverLoads() {
+		check := trial.Check("")
+		check.Size, check.Cases = clientsText(load), v.Cases.Set.Count
+		compared.Engine = filepath.Join(dir, "outputs", ran.Engines[i].ID)
+		if err := judgeSome(ctx, v, c, compared, whole, &check); err != nil {
+			return nil, nil, nil, err
+		}
+		if check.Verdict != evidence.VerdictPass {
+			against = append(against, validators.Failed(evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: fmt.Sprintf("%s (%s): %s", trial.Words, check.Size, check.Message)})...)
+		}
+		checks, loads = append(checks, check), append(loads, loadFigures(load, ran.Engines[i], loads))
+	}
+	return checks, loads, against, nil
+}
+
+func clientsText(load toolchain.ServerLoad) string {
+	if load.Share > 0 {
+		return fmt.Sprintf("%.0f %% of the highest rate", 100*load.Share)
+	}
+	return registry.Count(load.Clients, "client")
+}
+
+// loadFigures are the times of a run under load; before are those of the runs before it.
+func loadFigures(load toolchain.ServerLoad, r toolchain.EngineResult, before []evidence.LoadFigures) evidence.LoadFigures {
+	times := performance.Summarize(r.TimingsNS, EngineBatch)
+	f := evidence.LoadFigures{Clients: load.Clients, Requests: len(r.TimingsNS), PerSecond: r.PerSecond(),
+		P50Ns: times.P50Ns, P90Ns: times.P90Ns, P99Ns: times.P99Ns, P999Ns: performance.P999(r.TimingsNS), QueueNs: r.QueueNS}
+	for _, b := range before {
+		f.Rate = max(f.Rate, load.Share*b.PerSecond)
+	}
+	return f
+}
