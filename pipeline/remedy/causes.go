@@ -23,6 +23,7 @@ type cause struct {
 const (
 	ReasonRun     = "run_failed"
 	ReasonRuntime = "runtime"
+	ReasonServer  = "server"
 )
 
 // The steps that several causes have in common.
@@ -100,6 +101,9 @@ var causes = []cause{
 	{codes: []string{ReasonRuntime},
 		cause: "the target lets in runtimes that cannot load the engine",
 		next:  "mlpromote build again, or narrow the target"},
+	{codes: []string{ReasonServer},
+		cause: "the server's configuration names another file, type, shape or version than the engine has",
+		next:  "compare the files of the server with mlpromote inspect " + RefMark + "; then mlpromote verify --through again"},
 	{codes: []string{ReasonRun},
 		cause: "a crash or an error of the runtime, which the line above repeats",
 		next:  "mlpromote verify again; if it stays, take another version of the toolchain"},

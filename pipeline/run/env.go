@@ -43,8 +43,10 @@ type Env struct {
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
 	// ImporterOf gives the toolchain that imports a format of sources.
 	ImporterOf func(format string) (string, error)
-	// Through runs engines by a model server; nil runs them on their runtimes. cases is a shard, and the scratch folder does not exist.
-	Through func(ctx context.Context, engine Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error)
+	// Server is the name of the model server through which Verify runs engines; empty runs them on their runtimes.
+	Server string
+	// Through opens a model server for an engine. cases is a shard, and the scratch folder does not exist.
+	Through func(ctx context.Context, server string, engine Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error)
 	// Node describes this machine with the runtimes that are given to it.
 	Node func(ctx context.Context, runtimes map[string]string) (artifact.Node, error)
 	// Origin reads where a spec comes from, for the provenance: the commit and the CI job. used are the files

@@ -9,9 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Through returns an engine as the model server of the environment runs it, and why none of its answers can count; empty for nothing. The server
+// Through returns an engine as a model server runs it, and why none of its answers can count; empty for nothing. The server
 // decides how the engine is loaded: its load profile and its execution providers do not apply.
-func (c Candidate) Through(ctx context.Context, env *Env, iface validators.Interface, cases toolchain.Input) (_ Candidate, fault string, err error) {
+func (c Candidate) Through(ctx context.Context, env *Env, server string, iface validators.Interface, cases toolchain.Input) (_ Candidate, fault string, err error) {
 	temp, err := tempdir.New("served")
 	if err != nil {
 		return c, "", err
@@ -21,9 +21,12 @@ func (c Candidate) Through(ctx context.Context, env *Env, iface validators.Inter
 	if err != nil {
 		return c, "", err
 	}
-	served, err := env.Through(ctx, c, iface, inputs[0], filepath.Join(temp.Path, "probe"))
+	served, err := env.Through(ctx, server, c, iface, inputs[0], filepath.Join(temp.Path, "probe"))
 	if err != nil {
 		return c, "", err
+	}
+	if c.Tool.Profile.Server == server { // it is the runtime of the toolchain, of which targets have the name
+		served.Identity.Name = c.Tool.Runtime.Name
 	}
 	c.Tool.Timing, c.Tool.Runtime, c.Tool.Served = served.Driver, served.Identity, &served.Evidence
 	c.Engine.Load, c.Engine.Providers = nil, nil

@@ -65,6 +65,8 @@ type Profile struct {
 	CompileOnly bool
 	// OwnRunner is true if a program of the user runs the engines. It never gets labels or recorded outputs.
 	OwnRunner bool
+	// Server is the name of the model server that runs the engines; empty for others.
+	Server string
 	// ExactRuntime is true if an engine needs exactly the version of the runtime that belongs
 	// to its compiler, not a later one.
 	ExactRuntime bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/remedy"
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -62,6 +63,9 @@ func brokenReport(ctx context.Context, v Session, c run.Candidate, outputs RunOu
 	report := evidence.ParityReport{ReportHead: head(v, c, outputs.began(c.ID, v.Began)), Outputs: make(map[string]evidence.OutputFigures)}
 	report.Cases = casesRun(v)
 	reason := evidence.Reason{Code: reasonRun, Message: "the engine does not run: " + err.Error()}
+	if v.faults[c.ID] != nil {
+		reason = evidence.Reason{Code: remedy.ReasonServer, Message: err.Error()}
+	}
 	found := validators.Undecided(reason)
 	report.Rules, report.Attempts = v.Limits.V, 1+failures(v, c)
 	if !registry.HasCode(err, registry.CodeUnavailable) && c.Tool.Works(ctx, v.Scratch, v.Node) {

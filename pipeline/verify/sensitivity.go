@@ -59,7 +59,7 @@ func (s *Sensitivity) quantization() remedy.Quantization {
 // explain says of every failing int8 engine what its layers cost. Engines that were made
 // alike share the answer. What cannot be found out is left out: the failure stands anyway.
 func explain(ctx context.Context, v Session, found []VerifiedEngine) error {
-	if v.Env.Sensitivity <= 0 || v.Env.Through != nil {
+	if v.Env.Sensitivity <= 0 || v.Env.Server != "" {
 		return nil
 	}
 	answers := make(map[registry.Digest]*Sensitivity)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -14,31 +15,37 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// serve puts the model server of the environment, if it has one, in the place of the runtimes of all candidates. bare keeps them as they are
-// on their runtimes, for times.
+// serve puts a model server in the place of the runtimes of candidates: the one that the environment names, or that is the runtime of their
+// toolchain. bare keeps them as they are on other runtimes, for times.
 func serve(ctx context.Context, v *Session) error {
-	if v.Env.Through == nil {
-		return nil
-	}
-	inputs, _, err := TimingCases(*v)
-	if err != nil {
-		return err
-	}
 	v.faults = make(map[string]error)
-	v.Limits.Latency.Regression = nil // it compares engines on their runtimes
 	for i, c := range v.candidates {
+		server := cmp.Or(v.Env.Server, c.Tool.Profile.Server)
+		if server == "" {
+			continue
+		}
+		inputs, _, err := TimingCases(*v)
+		if err != nil {
+			return err
+		}
 		done := v.Env.Step("start the server with " + c.Engine.Label())
-		served, fault, err := c.Through(ctx, v.Env, v.Iface, inputs[0])
+		served, fault, err := c.Through(ctx, v.Env, server, v.Iface, inputs[0])
 		if err != nil {
 			done("", err)
 			return registry.Errorf(registry.CodeOf(err), "%s: %w", c.Engine.Label(), err)
 		}
 		done(served.Tool.Served.By+" "+served.Tool.Served.Version, nil)
-		c.ID = bareID(c.ID)
-		v.bare, v.candidates[i] = append(v.bare, c), served
+		v.candidates[i] = served
+		if c.Tool.Profile.Server == "" {
+			c.ID = bareID(c.ID)
+			v.bare = append(v.bare, c)
+		}
 		if fault != "" {
 			v.faults[served.ID] = registry.Errorf(registry.CodeLimit, "the server %s %s: %s", served.Tool.Served.By, served.Tool.Served.Version, fault)
 		}
+	}
+	if v.Env.Server != "" {
+		v.Limits.Latency.Regression = nil // it compares engines on their runtimes
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func begin(ctx context.Context, env *run.Env, model string) (Beginning, error) {
 // program on the same kind of machine has left. A folder that cannot be written to, that others can write to, or in
 // which another one works now, remembers nothing: that costs time and no proof.
 func openUnfinished(v Session) (unfinished, error) {
-	if v.Env.Unfinished == "" || v.Env.Through != nil {
+	if v.Env.Unfinished == "" || v.Env.Server != "" {
 		return unfinished{}, nil
 	}
 	forgetOld(v)

@@ -178,7 +178,7 @@ func judge(ctx context.Context, v Session) (_ Result, err error) {
 	for i, e := range result.Engines {
 		failures[i] = remedy.Usual(failures[i], e.Label, v.candidates[i].Engine.Precision, conversion != "", e.Parity.ReportHead, e.Performance.ReportHead)
 	}
-	if v.Env.Through == nil {
+	if v.Env.Server == "" {
 		result.Slow = slow(v, result.Engines)
 	}
 	return result, errors.Join(failures...)

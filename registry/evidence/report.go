@@ -104,7 +104,9 @@ type Served struct {
 	Model    string `json:"model"`    // name under which it has the engine
 	// Configuration is the digest of its manifest, and of the files beside the engine in the folder that it served.
 	Configuration DigestSet `json:"configuration"`
-	// Bytes is [BytesSeen] if it was started on the bytes of the engine, answered from them, and left them as they were; else [BytesNotSeen].
+	// URL is the address of one that ran already; empty for one that the verifier started.
+	URL string `json:"url,omitempty"`
+	// Bytes is [BytesSeen] if it was started on the bytes of the engine, did not answer without them, and left them as they were; else [BytesNotSeen].
 	Bytes string `json:"bytes"`
 	// RepeatsIDs is true if answers have the id of their request, so that no earlier answer was repeated unnoticed.
 	RepeatsIDs bool `json:"repeatsIds"`

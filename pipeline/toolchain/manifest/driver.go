@@ -117,8 +117,12 @@ func (m Manifest) ask(ctx context.Context, path string, shown []string) (string,
 
 // Profile returns the properties of the tool's engines.
 func (m Manifest) Profile() toolchain.Profile {
+	server := ""
+	if m.Run != nil {
+		server = m.Run.Through
+	}
 	return toolchain.Profile{
-		Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
+		Server: server, Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
 		CompileOnly: m.Run == nil, OwnRunner: m.Run != nil, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
 	}
 }

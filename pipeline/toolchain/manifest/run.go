@@ -23,10 +23,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/tempdir"
 )
 
-// Run is the program that runs the engines of a tool. It speaks the driver protocol (docs/reference/driver.md) and has the verbs
+// Run is the program that runs the engines of a tool, or the model server. The program speaks the driver protocol (docs/reference/driver.md) and has the verbs
 // probe and run. Its file, the files that it consists of and the packages of its Python are pinned by digest in reports.
 type Run struct {
-	Program   string   `yaml:"program,required" doc:"Program that answers the verbs probe and run of the driver protocol: an absolute path, or a name on PATH. With python it is a script"`
+	Through   string   `yaml:"through" doc:"Name of a model server that runs the engines, in place of program: servers/NAME.yaml beside this file describes it"`
+	Program   string   `yaml:"program" doc:"Program that answers the verbs probe and run of the driver protocol: an absolute path, or a name on PATH. With python it is a script"`
 	Python    string   `yaml:"python" doc:"Python that runs the program, by path or by a name on PATH. Reports list its packages"`
 	Arguments []string `yaml:"arguments" doc:"Arguments of the program"`
 	Folder    string   `yaml:"folder" doc:"Folder that the program may see, and that inputs start from, with the program in it or below. Default: the folder of the program"`
@@ -34,7 +35,18 @@ type Run struct {
 }
 
 func (r Run) check(doc *strictyaml.Document) {
+	if r.Through != "" {
+		if r.Program != "" || r.Python != "" || r.Folder != "" || len(r.Arguments)+len(r.Inputs) > 0 {
+			doc.At("run", "through").Problemf("through: a model server runs the engines, so there is no program, python, arguments, folder or inputs")
+		}
+		if !namePattern.MatchString(r.Through) {
+			doc.At("run", "through").Problemf("through %q: want the name of a server", r.Through)
+		}
+		return
+	}
 	switch {
+	case r.Program == "":
+		doc.At("run", "program").Problemf("program: want the program that runs engines, or through for a model server")
 	case filepath.IsAbs(r.Program):
 	case r.Python != "":
 		doc.At("run", "program").Problemf("program %q: want the absolute path of a script for Python", r.Program)

@@ -304,15 +304,49 @@ func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, en
 	}
 	version := cmp.Or(told.Version, o.Version)
 	served.Evidence = evidence.Served{By: o.Name, Server: registry.PlainText(told.Server), Version: registry.PlainText(version), Protocol: o.Protocol, Model: o.Model,
-		Configuration: evidence.NewDigestSet(configuration), RepeatsIDs: told.RepeatsIDs, Bytes: evidence.BytesNotSeen}
-	if !o.Remote() {
+		Configuration: evidence.NewDigestSet(configuration), RepeatsIDs: told.RepeatsIDs, URL: o.URL, Bytes: evidence.BytesNotSeen}
+	if !o.Remote() && served.Fault == "" {
 		served.Evidence.Bytes = evidence.BytesSeen
 	}
 	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": version})
 	driver.identity = toolchain.Identity{Name: o.Name, Version: served.Evidence.Version, Lock: o.program, Adopted: true,
-		Code: driverproc.CodeDigest(o.text), LibraryDigest: library}
+		LibraryDigest: library}
+	if err == nil {
+		driver.identity.Code, err = o.code()
+	}
 	served.Driver, served.Identity = driver, driver.identity
 	return served, err
+}
+
+// Runner returns the driver that runs the engines of a toolchain through the server, as long as no interface is known: the server has to tell it.
+// Errors: CodeInvalid if the server does not tell interfaces, or its manifest has no version, which a target needs.
+func (o *OpenedServer) Runner(name string) (toolchain.Driver, error) {
+	if !slices.Contains([]string{serving.ProtocolREST, serving.ProtocolGRPC}, o.Protocol) || o.Version == "" || o.Remote() {
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"server %s: as the runtime of %s it needs a program, a version, and a protocol that tells the inputs of a model, %s or %s", o.Name, name, serving.ProtocolREST, serving.ProtocolGRPC)
+	}
+	configuration, err := o.Configuration()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := registry.CanonicalDigest(map[string]registry.Digest{"program": o.program, "configuration": configuration})
+	if err != nil {
+		return nil, err
+	}
+	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": o.Version})
+	if err != nil {
+		return nil, err
+	}
+	code, err := o.code()
+	config := o.config(validators.Interface{})
+	config.Inputs, config.Outputs = nil, nil
+	return servedDriver{server: o, config: config, identity: toolchain.Identity{Name: name, Version: o.Version, Lock: lock, Adopted: true,
+		Code: code, LibraryDigest: library}, name: name}, err
+}
+
+// code is the digest of what decides how the server is asked: its manifest, and our code.
+func (o *OpenedServer) code() (registry.Digest, error) {
+	return driverproc.GoCodeDigest(string(o.text), serving.Sources(), caserun.Sources())
 }
 
 // fault is what speaks against a server.
@@ -336,6 +370,7 @@ type servedDriver struct {
 	server   *OpenedServer
 	config   serving.Config
 	identity toolchain.Identity
+	name     string // of the toolchain for which the server is the runtime; empty for others
 }
 
 func (d servedDriver) Identity(context.Context) (toolchain.Identity, error) { return d.identity, nil }
@@ -343,6 +378,10 @@ func (d servedDriver) Identity(context.Context) (toolchain.Identity, error) { re
 // Do runs engines. A server compiles nothing.
 func (d servedDriver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	o := d.server
+	if job.Verb == toolchain.VerbProbe && d.name != "" && len(job.Inputs) == 0 {
+		answer, err := json.Marshal(toolchain.ProbeResult{Tool: map[string]string{d.name: o.Version}})
+		return toolchain.Outcome{Result: answer}, err
+	}
 	job.Options = map[string]any{serving.OptionServer: d.config}
 	if o.Remote() {
 		return driverproc.InProcess(ctx, o.Name, job, outDir, func(ctx context.Context, r driverproc.Request) (any, error) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"slices"
@@ -167,12 +166,6 @@ func decodeJSON(data []byte, v any) error {
 		return errors.New("the answer has more than one JSON value")
 	}
 	return nil
-}
-
-// jsonType reports whether a header names JSON.
-func jsonType(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && kind == "application/json"
 }
 
 // inOrder returns the outputs of the interface, each of the right dtype, of those that a server answered with.

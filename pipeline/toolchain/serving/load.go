@@ -45,6 +45,9 @@ func underLoad(ctx context.Context, r driverproc.Request, e *engine, id string, 
 	for round := range max(r.Run.Rounds, 1) {
 		for _, s := range shards {
 			answers := l.shard(ctx, s)
+			if err := ctx.Err(); err != nil {
+				return result, err
+			}
 			for c, a := range answers {
 				if a.err != nil {
 					return result, caserun.InCase(a.err, id, s, int64(c))

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
-	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
@@ -146,78 +144,6 @@ func open(ctx context.Context, r driverproc.Request, c Config, entry string, bla
 		return nil, asNotReady(err)
 	}
 	return s, nil
-}
-
-// run runs engines, each on a server of its own. Engines under load follow the one with the same files on the server that it has.
-func run(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (_ any, err error) {
-	if c.Outputs, err = selected(c, r.Run.SelectOutputs); err != nil {
-		return nil, err
-	}
-	var result toolchain.RunResult
-	var current *server
-	var opened string
-	var rate float64 // of the fastest run under load
-	shards, err := caserun.Open(inputs(r, toolchain.RoleCases), c.Name, c.Inputs)
-	if err != nil {
-		return nil, err
-	}
-	if err := caserun.CheckRounds(r.Run.RunOptions, shards); err != nil {
-		return nil, err
-	}
-	result.Cases = caserun.Cases(shards)
-	defer func() { err = errors.Join(err, current.close()) }()
-	for _, e := range r.Run.Engines {
-		var loadNS int64
-		if current == nil || opened != e.Path || e.ServerLoad == nil {
-			if err := current.close(); err != nil {
-				return nil, err
-			}
-			current, opened = nil, e.Path
-			if current, loadNS, err = timedOpen(ctx, r, c, nameOf(r.Inputs, e.Path), log); err != nil {
-				return nil, err
-			}
-		}
-		asked := &engine{server: current, config: c, asked: newRequests()}
-		var one toolchain.EngineResult
-		if e.ServerLoad != nil {
-			one, err = underLoad(ctx, r, asked, e.ID, *e.ServerLoad, shards, rate)
-			rate = max(rate, one.PerSecond())
-		} else {
-			var all []toolchain.EngineResult
-			all, err = caserun.Run(ctx, r, shards, []caserun.Entry{{Engine: asked, ID: e.ID, Outputs: names(c.Outputs)}})
-			if err == nil {
-				one = all[0]
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		one.LoadNS = loadNS
-		result.Engines = append(result.Engines, one)
-	}
-	return result, nil
-}
-
-// timedOpen is open, with how long it took until the server was ready.
-func timedOpen(ctx context.Context, r driverproc.Request, c Config, entry string, log io.Writer) (*server, int64, error) {
-	begin := time.Now()
-	s, err := open(ctx, r, c, entry, false, log)
-	return s, time.Since(begin).Nanoseconds(), err
-}
-
-// selected returns the outputs with these names, or all if none is named.
-func selected(c Config, only []string) (found []caserun.Slot, err error) {
-	if len(only) == 0 {
-		return c.Outputs, nil
-	}
-	for _, name := range only {
-		at := slices.IndexFunc(c.Outputs, func(v caserun.Slot) bool { return v.Name == name })
-		if at < 0 {
-			return nil, driverproc.Errorf(driverproc.BadInput, "no output %q: want some of %s", name, strings.Join(names(c.Outputs), ", "))
-		}
-		found = append(found, c.Outputs[at])
-	}
-	return found, nil
 }
 
 // inputs returns the inputs of a role, in the order of the request.

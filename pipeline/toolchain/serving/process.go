@@ -25,6 +25,7 @@ const (
 // server is one that runs, and how it is asked.
 type server struct {
 	client
+	at      addresses
 	process *exec.Cmd     // nil: one that was there before
 	ended   chan struct{} // closed after it has ended
 	folder  folder
@@ -39,20 +40,19 @@ func (e *notReady) Error() string { return e.why }
 // log. Errors: *notReady.
 func start(ctx context.Context, c Config, at folder, log io.Writer) (*server, error) {
 	if len(c.Command) == 0 {
-		asked, err := dial(c, addresses{http: c.URL, grpc: strings.TrimPrefix(c.URL, "grpc://")})
-		if err != nil {
+		s := &server{at: addresses{http: c.URL, grpc: strings.TrimPrefix(c.URL, "grpc://")}, ended: make(chan struct{})}
+		var err error
+		if s.client, err = dial(c, s.at); err != nil {
 			return nil, err
 		}
-		s := &server{client: asked, ended: make(chan struct{})}
 		return s, s.wait(ctx, c)
 	}
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{folder: at, ended: make(chan struct{})}
-	s.client, err = dial(c, addresses{http: "http://127.0.0.1:" + ports[0], grpc: "127.0.0.1:" + ports[1]})
-	if err != nil {
+	s := &server{at: addresses{http: "http://127.0.0.1:" + ports[0], grpc: "127.0.0.1:" + ports[1]}, folder: at, ended: make(chan struct{})}
+	if s.client, err = dial(c, s.at); err != nil {
 		return nil, err
 	}
 	replacer := strings.NewReplacer("{folder}", at.path, "{http}", ports[0], "{grpc}", ports[1], "{model}", c.Model)

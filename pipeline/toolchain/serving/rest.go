@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -188,14 +189,17 @@ func (r *rest) output(out restTensor, tail []byte) (tensor.Tensor, []byte, error
 	return t, tail[size:], nil
 }
 
-// ofDatatype returns the value of a name of the protocol. Errors: text, of which no output can be compared, and what is not known.
+// ofDatatype returns the value of a name of the protocol. Errors: a name that is not known.
 func ofDatatype(name, datatype string) (caserun.Slot, error) {
 	for dtype, known := range datatypes {
 		if known == datatype {
 			return caserun.Slot{Name: name, DType: dtype}, nil
 		}
 	}
-	return caserun.Slot{}, fmt.Errorf("output %q is %.20q: want numbers", name, datatype)
+	if datatype == datatypeOfText {
+		return caserun.Slot{Name: name, DType: validators.Text}, nil
+	}
+	return caserun.Slot{}, fmt.Errorf("%q is %.20q, which is no type of the protocol", name, datatype)
 }
 
 // queued reads the extension for statistics (triton-inference-server/server, docs/protocol/extension_statistics.md).

@@ -129,6 +129,26 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
+// Without an interface, the server's own description is taken.
+func TestLearned(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{ProtocolREST, ProtocolGRPC} {
+		r := asked(t, toolchain.VerbRun, protocol)
+		c, _ := r.Options[OptionServer].(Config)
+		c.Inputs, c.Outputs = nil, nil
+		r.Options = map[string]any{OptionServer: c}
+		r.Run.SelectOutputs = []string{"y"}
+		if _, err := Handle(t.Context(), r, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		found := outputs(t, r, "engine-0")
+		want, _ := tensor.New(scaled(2.5), caseCount, 3)
+		if len(found) != 1 || !bytes.Equal(found["y"].Data, want.Data) {
+			t.Errorf("%s: %v, want y %v", protocol, found, want.Float64s())
+		}
+	}
+}
+
 // scaled are the numbers as the fake server computes with them.
 func scaled(factor float32) []float32 {
 	all := numbers(1)

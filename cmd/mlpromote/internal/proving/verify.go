@@ -77,12 +77,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 					a.UI.Note("verifying the last build here, %s", ref)
 				}
 				env := a.Pipeline(i, nil, own)
-				env.Destination, env.Targets, env.Engines, env.Sensitivity, env.LatencyTime = to, targets, engines, sensitivity, latency
-				if through != "" {
-					if env.Through, err = a.Toolchains().Through(c.Context(), through); err != nil {
-						return err
-					}
-				}
+				env.Destination, env.Targets, env.Engines, env.Sensitivity, env.LatencyTime, env.Server = to, targets, engines, sensitivity, latency, through
 				named := "" // by the commands that come next, too
 				if len(args) > 0 {
 					named = ref.String() + " "
@@ -145,7 +140,7 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
-	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0 && env.Through == nil), verifiedRelease{result.Ref.String(), result}); out != nil {
+	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0 && env.Server == ""), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	explain(a, result)

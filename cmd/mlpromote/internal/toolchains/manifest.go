@@ -65,13 +65,25 @@ func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, 
 	if m.Run == nil {
 		return compiler, why == nil, why
 	}
-	runner, err := manifest.NewRunner(ctx, m, manifest.Options{Private: c.Private})
+	runner, err := c.runner(ctx, m)
 	if err != nil {
 		return run.Toolchain{}, false, err
 	}
 	// A machine may have the runner alone, as nodes do.
 	compiler.Engines, compiler.Timing = toolchain.Split(compiler.Engines, why, w.driver(runner, compiler.Profile.Cost)), runner
 	return compiler, true, nil
+}
+
+// runner is the part of a manifest's toolchain that runs engines.
+func (c Config) runner(ctx context.Context, m manifest.Manifest) (toolchain.Driver, error) {
+	if m.Run.Through == "" {
+		return manifest.NewRunner(ctx, m, manifest.Options{Private: c.Private})
+	}
+	server, err := c.server(ctx, m.Run.Through)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: run: %w", m.Name, err)
+	}
+	return server.Runner(m.Name)
 }
 
 // compiler is the part of a manifest's toolchain that compiles. If it cannot be had here, its tools have the profile alone.

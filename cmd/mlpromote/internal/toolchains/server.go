@@ -21,17 +21,15 @@ func RunServer(ctx context.Context, in io.Reader, out io.Writer) int {
 	return serving.Main(ctx, in, out)
 }
 
-// Through returns what runs engines through the model server of a name, whose manifest is servers/NAME.yaml in the folder of manifests. Errors:
-// CodeInvalid for a manifest that is not understood, or a name that a toolchain has; CodeNotFound if there is none; CodeUnavailable if its
-// program is not there.
-func (c Config) Through(ctx context.Context, name string) (func(context.Context, run.Candidate, validators.Interface, toolchain.Input, string) (toolchain.Served, error), error) {
+// through starts the model server of a name with an engine. Its manifest is servers/NAME.yaml in the folder of manifests. Errors: CodeInvalid for a
+// manifest that is not understood, or a name that a toolchain has; CodeNotFound if there is none; CodeUnavailable if its program is not there or
+// does not get ready.
+func (c Config) through(ctx context.Context, name string, engine run.Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error) {
 	opened, err := c.server(ctx, name)
 	if err != nil {
-		return nil, err
+		return toolchain.Served{}, err
 	}
-	return func(ctx context.Context, engine run.Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error) {
-		return opened.Probe(ctx, iface, loadedFirst(engine.Model), cases, scratch)
-	}, nil
+	return opened.Probe(ctx, iface, loadedFirst(engine.Model), cases, scratch)
 }
 
 // loadedFirst are the files of an engine, the one that is loaded in front.

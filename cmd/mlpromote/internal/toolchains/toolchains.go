@@ -51,7 +51,7 @@ func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *
 	}
 	return &run.Env{
 		Toolchain: c.drivers(missing, steps, own), ImporterOf: drivers.Importer, Node: Describe, Progress: c.UI.Progress, Warn: c.UI.Warn,
-		Score: own.python(c.Getenv("MLPROMOTE_PYTHON")).Score, Origin: c.origin,
+		Score: own.python(c.Getenv("MLPROMOTE_PYTHON")).Score, Origin: c.origin, Through: c.through,
 	}
 }
 
