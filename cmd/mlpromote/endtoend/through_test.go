@@ -1,0 +1,115 @@
+//go:build cgo && linux && amd64
+
+package endtoend
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// What is wrong between an engine and the clients of its server is found, and a policy can ask for what was found.
+func TestThrough(t *testing.T) {
+	t.Parallel()
+	program, serve := programtest.Program(t), programtest.Server(t)
+	root := t.TempDir()
+	own := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+filepath.Join(root, "data"), "MLPROMOTE_TOOLCHAINS="+filepath.Join(root, "toolchains"))
+	j := programtest.NewJob(t, program, filepath.Join(root, "digits"), own...)
+	j.Must("build")
+	server := func(name, edits string, files ...string) {
+		text := strings.NewReplacer("NAME", name, "PROGRAM", serve).Replace(`name: NAME
+program: PROGRAM
+arguments: ["-model={folder}/m/model.onnx", "-name=digits", "-http=127.0.0.1:{http}", "-grpc=127.0.0.1:{grpc}"]
+engine: m
+model: digits
+protocol: oip-rest
+ready: 60s
+`)
+		for edit := range strings.SplitSeq(edits, ";") {
+			if was, is, ok := strings.Cut(edit, "=>"); ok {
+				text = strings.ReplaceAll(text, was, is)
+			}
+		}
+		dir := filepath.Join(root, "toolchains", "servers")
+		for _, file := range files {
+			data, err := os.ReadFile(filepath.Join(j.Dir, "digits.onnx"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const one = "linux-amd64-v1/fp32"
+	through := func(name string) []string { return []string{"verify", "--engine", one, "--through", name} }
+
+	for name, edits := range map[string]string{"serve": "", "grpc": "oip-rest=>oip-grpc", "tf": "oip-rest=>tfserving\nversion: \"0.1.0\"",
+		"mapped": "oip-rest=>http\nversion: \"0.1.0\"\nhttp: {path: /predict, body: '{\"image\": \"{image}\"}', outputs: {logits: /logits}}"} {
+		server(name, edits)
+		if out := j.Must(through(name)...); !strings.Contains(out, "bytes of the engine: seen") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+
+	// A copy of another engine, whose answers keep every limit.
+	server("stale", "{folder}/m/=>{folder}/old/;engine: m=>engine: m\nfiles: stale", "stale/old/model.onnx")
+	if out := j.Refused(registry.ExitLimit, through("stale")...); !strings.Contains(out, "it answered although all bytes of the engine were zeros") {
+		t.Error(out)
+	}
+	// A name that the server does not have, and a program that ends.
+	server("unknown", "model: digits=>model: other;60s=>2s")
+	if out := j.Refused(registry.ExitFailed, through("unknown")...); !strings.Contains(out, "the server unknown was not ready after 2s: status 404") {
+		t.Error(out)
+	}
+	server("ends", "-name=digits=>-no-such-flag")
+	if out := j.Refused(registry.ExitFailed, through("ends")...); !strings.Contains(out, "the server ends ended before it was ready: exit status 2") {
+		t.Error(out)
+	}
+	// The file of the engine is there twice.
+	server("twice", "engine: m=>engine: m\nfiles: twice", "twice/m/model.onnx")
+	if out := j.Refused(registry.ExitInvalid, through("twice")...); !strings.Contains(out, "m/model.onnx is both in the folder of the server and a file of the engine") {
+		t.Error(out)
+	}
+	if out := j.Refused(registry.ExitInvalid, through("no-such")...); !strings.Contains(out, `no manifest of a server "no-such"`) {
+		t.Error(out)
+	}
+
+	// The runtime passes, and so does the server that the policy asks for; what failed through another one stays against the engine.
+	j.Must("verify")
+	if out := j.Refused(registry.ExitPolicy, "promote"); !strings.Contains(out, "so it serves other files than the engine's") {
+		t.Error(out)
+	}
+	server("stale", "")
+	j.Must(through("stale")...)
+	environments := filepath.Join(root, "data", "environments.yaml")
+	rules := `registry: local
+environments:
+  staging:
+  prod: {from: staging, served: {by: serve, version: ">=0.1"}}
+trust:
+  - {key: keys/local.pub, roles: [builder, verifier, approver, promoter], resources: ["oci://local/"]}
+`
+	if err := os.WriteFile(environments, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := j.Refused(registry.ExitPolicy, "promote"); !strings.Contains(out, "served of linux-amd64-v1/int8: no pass through serve >= 0.1") {
+		t.Error(out)
+	}
+	j.Must("verify", "--through", "serve")
+	j.Must("promote")
+}
