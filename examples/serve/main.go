@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -40,13 +41,21 @@ func run(ctx context.Context, args []string, stderr io.Writer) (err error) {
 	path := flags.String("model", "model.onnx", "ONNX `file` to serve")
 	name := flags.String("name", "m", "name of the model in addresses")
 	address := flags.String("http", "127.0.0.1:8080", "`address` to listen on; port 0 takes a free one")
-	library := flags.String("library", "", "shared library of ONNX Runtime, libonnxruntime.so.`VERSION`")
+	addressGRPC := flags.String("grpc", "", "`address` to listen on for gRPC; none without it")
+	library := flags.String("library", "", "shared library of ONNX Runtime (default libonnxruntime.so in the folder of this program)")
 	maxBytes := flags.Int64("max-bytes", 64<<20, "most bytes of a request")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *library == "" || flags.NArg() > 0 {
-		return errors.New("want -library with the path of libonnxruntime.so, and flags alone")
+	if flags.NArg() > 0 {
+		return fmt.Errorf("argument %q: want flags alone", flags.Arg(0))
+	}
+	if *library == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		*library = filepath.Join(filepath.Dir(self), "libonnxruntime.so")
 	}
 	rt.SetSharedLibraryPath(*library)
 	if err := rt.InitializeEnvironment(rt.WithLogLevelError()); err != nil {
@@ -58,20 +67,33 @@ func run(ctx context.Context, args []string, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *address)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stderr, "serve: %s as model %s on http://%s\n", *path, *name, listener.Addr())
-	return serve(ctx, listener, newHandler(m, *maxBytes))
+	h := newHandler(m, *maxBytes)
+	return serve(ctx, h, *address, *addressGRPC, stderr)
 }
 
 // serve handles requests until ctx ends.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
+func serve(ctx context.Context, h *handler, address, addressGRPC string, stderr io.Writer) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	server := &http.Server{Handler: h.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
-	ended := make(chan error, 1)
+	ended := make(chan error, 2)
+	told := fmt.Sprintf("serve: model %s on http://%s", h.model.name, listener.Addr())
+	remote := h.grpcServer()
+	defer remote.Stop()
+	if addressGRPC != "" {
+		other, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addressGRPC)
+		if err != nil {
+			return err
+		}
+		told += fmt.Sprintf(" and grpc://%s", other.Addr())
+		go func() { ended <- remote.Serve(other) }()
+	}
 	go func() { ended <- server.Serve(listener) }()
+	fmt.Fprintln(stderr, told)
 	select {
 	case err := <-ended:
 		return err
@@ -79,5 +101,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	}
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	defer context.AfterFunc(limit, remote.Stop)()
+	remote.GracefulStop()
 	return server.Shutdown(limit)
 }

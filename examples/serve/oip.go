@@ -14,6 +14,12 @@ import (
 	"strconv"
 )
 
+const (
+	serverName      = "mlpromote-serve"
+	binaryExtension = "binary_tensor_data"
+	platform        = "onnxruntime_onnx"
+)
+
 // handler answers requests for one model.
 type handler struct {
 	model    *model
@@ -21,11 +27,14 @@ type handler struct {
 	turns    chan struct{} // bounds the requests that are in memory at the same time
 }
 
-func newHandler(m *model, maxBytes int64) http.Handler {
-	h := &handler{model: m, maxBytes: maxBytes, turns: make(chan struct{}, runtime.GOMAXPROCS(0)+1)}
+func newHandler(m *model, maxBytes int64) *handler {
+	return &handler{model: m, maxBytes: maxBytes, turns: make(chan struct{}, runtime.GOMAXPROCS(0)+1)}
+}
+
+func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, map[string]any{"name": "mlpromote-serve", "version": version, "extensions": []string{"binary_tensor_data"}})
+		reply(w, http.StatusOK, map[string]any{"name": serverName, "version": version, "extensions": []string{binaryExtension}})
 	})
 	ok := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 	mux.HandleFunc("GET /v2/health/live", ok)
@@ -117,7 +126,7 @@ func (h *handler) metadata(w http.ResponseWriter, _ *http.Request) {
 		}
 		return all
 	}
-	reply(w, http.StatusOK, map[string]any{"name": h.model.name, "versions": []string{"1"}, "platform": "onnxruntime_onnx",
+	reply(w, http.StatusOK, map[string]any{"name": h.model.name, "versions": []string{"1"}, "platform": platform,
 		"inputs": list(h.model.inputs), "outputs": list(h.model.outputs)})
 }
 
