@@ -77,7 +77,6 @@ func serve(ctx context.Context, h *handler, address, addressGRPC string, stderr 
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
 	server := &http.Server{Handler: h.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	ended := make(chan error, 2)

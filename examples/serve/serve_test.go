@@ -15,10 +15,16 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -48,7 +54,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // server is a running program.
-type server struct{ url string }
+type server struct{ url, grpc string }
 
 // start serves a model. At the end of the test the program must end by itself after SIGTERM.
 func start(t *testing.T, model string, more ...string) server {
@@ -66,7 +72,7 @@ func start(t *testing.T, model string, more ...string) server {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(stderr).ReadString('\n')
-	_, url, ok := strings.Cut(strings.TrimSpace(line), " on ")
+	_, urls, ok := strings.Cut(strings.TrimSpace(line), " on ")
 	if err != nil || !ok {
 		t.Fatalf("%q, %v, %v", line, err, cmd.Wait())
 	}
@@ -78,7 +84,8 @@ func start(t *testing.T, model string, more ...string) server {
 			t.Errorf("after SIGTERM: %v", err)
 		}
 	})
-	return server{url}
+	url, address, _ := strings.Cut(urls, " and grpc://")
+	return server{url, address}
 }
 
 // send posts a body, or gets if it is nil.
@@ -177,7 +184,7 @@ func images(t *testing.T) (image, label tensor.Tensor) {
 	return all["image"], all["label"]
 }
 
-// Every protocol has the same answers, bit by bit, and they are right as often as README.md of the example has it.
+// Each of the protocols on HTTP has the same answers, bit by bit, and they are right as often as README.md of the example has it.
 func TestDigits(t *testing.T) {
 	t.Parallel()
 	s := start(t, digits, "-name", "digits")
@@ -421,13 +428,88 @@ func TestNaN(t *testing.T) {
 func TestStartsNotWithout(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want -library":     {"-model", digits},
-		"load /none.so":     {"-model", digits, "-library", "/none.so"},
-		"flag provided but": {"-port", "1"},
+		"/libonnxruntime.so": {"-model", digits}, // beside the program of the test
+		"load /none.so":      {"-model", digits, "-library", "/none.so"},
+		"flag provided but":  {"-port", "1"},
+		"want flags alone":   {digits},
 	} {
 		out, err := command(t, args...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %v %s, want %s", args, err, out, want)
 		}
 	}
+}
+
+// Over gRPC, the server has the same answers as over HTTP.
+func TestGRPC(t *testing.T) {
+	t.Parallel()
+	s := start(t, digits, "-name", "digits", "-grpc", "127.0.0.1:0")
+	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	call := func(method string, request []byte) (response []byte, err error) {
+		err = conn.Invoke(t.Context(), "/inference.GRPCInferenceService/"+method, &request, &response)
+		return response, err
+	}
+	model := appendBytes(nil, 1, "digits")
+	for method, want := range map[string]string{
+		"ServerLive": "1:1", "ServerReady": "1:1", "ModelReady": "1:1",
+		"ServerMetadata": "1:mlpromote-serve 2:" + version + " 3:binary_tensor_data",
+		"ModelMetadata": "1:digits 2:1 3:onnxruntime_onnx 4:" + string(described(nil, 1, "image", "FP32", []int64{-1, 1, 8, 8})[2:]) +
+			" 5:" + string(described(nil, 1, "logits", "FP32", []int64{-1, 10})[2:]),
+	} {
+		response, err := call(method, model)
+		if got := shown(t, response); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", method, got, err, want)
+		}
+	}
+	image, _ := images(t)
+	input := described(nil, 5, "image", "FP32", image.Shape)
+	request := appendBytes(append(appendBytes(slices.Clone(model), 3, "c"), input...), 7, image.Data)
+	response, err := call("ModelInfer", request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, length := binaryRequest(t, object{"parameters": object{"binary_data_output": true}, "inputs": []object{
+		{"name": "image", "datatype": "FP32", "shape": image.Shape, "parameters": object{"binary_data_size": len(image.Data)}}}}, image.Data)
+	_, header, answer := s.send(t, "/v2/models/digits/infer", body, headerLength, length)
+	want := "1:digits 2:1 3:c 5:" + string(described(nil, 1, "logits", "FP32", []int64{image.Shape[0], 10})[2:]) + " 6:" + string(outputs(t, header, answer)["logits"])
+	if got := shown(t, response); got != want {
+		t.Errorf("got  %.200q\nwant %.200q", got, want)
+	}
+	for name, c := range map[string]struct {
+		method  string
+		request []byte
+		code    codes.Code
+	}{
+		"another method": {"Other", nil, codes.Unimplemented},
+		"another model":  {"ModelReady", appendBytes(nil, 1, "x"), codes.NotFound},
+		"no message":     {"ModelInfer", []byte{0xff}, codes.InvalidArgument},
+		"no raw tensor":  {"ModelInfer", append(slices.Clone(model), input...), codes.InvalidArgument},
+		"fewer bytes":    {"ModelInfer", appendBytes(append(slices.Clone(model), input...), 7, "1234"), codes.InvalidArgument},
+		"unknown output": {"ModelInfer", appendBytes(slices.Clone(request), 6, appendBytes(nil, 1, "y")), codes.InvalidArgument},
+	} {
+		if _, err := call(c.method, c.request); status.Code(err) != c.code {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+	}
+}
+
+// shown has the fields of a message, each with its number.
+func shown(t *testing.T, message []byte) string {
+	t.Helper()
+	all, err := fields(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, f := range all {
+		if f.bytes == nil {
+			f.bytes = []byte(strconv.FormatUint(f.varint, 10))
+		}
+		parts = append(parts, fmt.Sprintf("%d:%s", f.number, f.bytes))
+	}
+	return strings.Join(parts, " ")
 }
