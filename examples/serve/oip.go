@@ -99,8 +99,14 @@ func (h *handler) inTurn(next func(w http.ResponseWriter, r *http.Request, body 
 	}
 }
 
+// maxJSON is the most bytes of JSON in a request: a number of two bytes takes some 50 in memory.
+const maxJSON = 16 << 20
+
 // decode reads one JSON document and keeps numbers as they are written.
 func decode(body []byte, into any) error {
+	if len(body) > maxJSON {
+		return fmt.Errorf("%d bytes of JSON: want at most %d, and larger tensors in binary", len(body), maxJSON)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {

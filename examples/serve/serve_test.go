@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -259,6 +260,36 @@ func TestDigits(t *testing.T) {
 	same("plain", join(served.Logits))
 }
 
+// Requests at the same time do not mix.
+func TestAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	s := start(t, digits)
+	image, _ := images(t)
+	ask := func(i int) []byte {
+		body, length := binaryRequest(t, object{"parameters": object{"binary_data_output": true}, "inputs": []object{
+			{"name": "image", "datatype": "FP32", "shape": []int{1, 1, 8, 8}, "parameters": object{"binary_data_size": 256}}}}, image.Data[i*256:][:256])
+		status, header, answer := s.send(t, "/v2/models/m/infer", body, headerLength, length)
+		if status != http.StatusOK {
+			t.Errorf("%d %s", status, answer)
+			return nil
+		}
+		return outputs(t, header, answer)["logits"]
+	}
+	var alone [24][]byte
+	for i := range alone {
+		alone[i] = ask(i)
+	}
+	var clients sync.WaitGroup
+	for i := range alone {
+		clients.Go(func() {
+			if got := ask(i); !bytes.Equal(got, alone[i]) {
+				t.Errorf("image %d: %x, and alone %x", i, got, alone[i])
+			}
+		})
+	}
+	clients.Wait()
+}
+
 func TestDescribesItself(t *testing.T) {
 	t.Parallel()
 	s := start(t, digits, "-name", "digits")
@@ -405,6 +436,10 @@ func TestRefuses(t *testing.T) {
 		if err := json.Unmarshal(got, &answer); err != nil || status != c.status || !strings.Contains(answer.Error, strings.ReplaceAll(c.want, `\"`, `"`)) {
 			t.Errorf("%s: %d %s, want %d with %s", name, status, got, c.status, c.want)
 		}
+	}
+	more := start(t, digits)
+	if status, _, got := more.send(t, infer, bytes.Repeat([]byte(" "), maxJSON+1)); status != http.StatusBadRequest || !strings.Contains(string(got), "16777217 bytes of JSON") {
+		t.Errorf("%d %s", status, got)
 	}
 	if status, _, got := s.send(t, infer, []byte(image("FP32", "[1,1,8,8]", zeros))); status != http.StatusOK {
 		t.Errorf("%d %s", status, got)
