@@ -10,7 +10,7 @@ COUNT      := go run ./tools/testcount
 TOOLCHAINS_OF = $(shell go run ./tools/toolchainstable -list $(1))
 OTHERS        = $(call TOOLCHAINS_OF,others)
 
-.PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop interop-kubernetes lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
+.PHONY: gpu-proof tekton-bundle mirror-action ci-examples screenshots build help dist image demo setup test e2e-web interop interop-kubernetes servers lint bench bench-registry soak mutants test-fresh test-large node-tests validation architectures toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -170,6 +170,21 @@ $(MLFLOW): tools/mlflow/requirements.lock
 	python3 -m venv tools/mlflow/.venv
 	$(MLFLOW) -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/mlflow/requirements.lock
 	touch $(MLFLOW)
+
+# Model servers by others, each in a Python of its own: Triton, which is in a wheel with its Python backend, and MLServer.
+TRITON   := $(CURDIR)/tools/servers/triton/.venv
+MLSERVER := $(CURDIR)/tools/servers/mlserver/.venv
+$(TRITON)/complete: tools/servers/triton/requirements.lock tools/servers/triton/layout.py
+	python3 -m venv $(TRITON)
+	$(TRITON)/bin/python -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/servers/triton/requirements.lock
+	$(TRITON)/bin/python tools/servers/triton/layout.py
+	touch $@
+$(MLSERVER)/complete: tools/servers/mlserver/requirements.lock
+	python3 -m venv $(MLSERVER)
+	$(MLSERVER)/bin/python -m pip install --quiet --require-hashes --only-binary=:all: --no-deps --requirement tools/servers/mlserver/requirements.lock
+	touch $@
+
+servers: setup $(TRITON)/complete $(MLSERVER)/complete ## Install Triton and MLServer, to serve engines with; 0.8 GB
 
 # The transit engine of Vault, to sign with its keys.
 VAULTSERVER := $(CURDIR)/tools/vaultserver/bin/vaultserver
