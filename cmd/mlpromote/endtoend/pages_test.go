@@ -80,6 +80,15 @@ func TestPages(t *testing.T) {
 			runBlocks(t, program, "docs/how-to/"+page+".md", "", dir)
 		})
 	}
+	t.Run("servers", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Dir(program) + ":" + filepath.Dir(programtest.Server(t)) + ":" + os.Getenv("PATH")
+		runBlocks(t, program, "docs/how-to/servers.md", "", dir, "PATH="+path)
+	})
 	t.Run("keys", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

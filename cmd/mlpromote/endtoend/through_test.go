@@ -19,6 +19,9 @@ func TestThrough(t *testing.T) {
 	root := t.TempDir()
 	own := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+filepath.Join(root, "data"), "MLPROMOTE_TOOLCHAINS="+filepath.Join(root, "toolchains"))
 	j := programtest.NewJob(t, program, filepath.Join(root, "digits"), own...)
+	if err := os.MkdirAll(filepath.Join(root, "toolchains", "servers"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	j.Must("build")
 	server := func(name, edits string, files ...string) {
 		text := strings.NewReplacer("NAME", name, "PROGRAM", serve).Replace(`name: NAME
@@ -48,17 +51,22 @@ ready: 60s
 				t.Fatal(err)
 			}
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	ends := func(code int, args ...string) string {
+		cmd := j.Command(args...)
+		out, _ := cmd.CombinedOutput() // the exit code tells
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Errorf("mlpromote %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
+		}
+		return string(out)
+	}
 	const one = "linux-amd64-v1/fp32"
 	through := func(name string) []string { return []string{"verify", "--engine", one, "--through", name} }
 
-	for name, edits := range map[string]string{"serve": "", "grpc": "oip-rest=>oip-grpc", "tf": "oip-rest=>tfserving\nversion: \"0.1.0\"",
+	for name, edits := range map[string]string{"serve": "",
 		"mapped": "oip-rest=>http\nversion: \"0.1.0\"\nhttp: {path: /predict, body: '{\"image\": \"{image}\"}', outputs: {logits: /logits}}"} {
 		server(name, edits)
 		if out := j.Must(through(name)...); !strings.Contains(out, "bytes of the engine: seen") {
@@ -68,7 +76,7 @@ ready: 60s
 
 	// A copy of another engine, whose answers keep every limit.
 	server("stale", "{folder}/m/=>{folder}/old/;engine: m=>engine: m\nfiles: stale", "stale/old/model.onnx")
-	if out := j.Refused(registry.ExitLimit, through("stale")...); !strings.Contains(out, "it answered although all bytes of the engine were zeros") {
+	if out := ends(registry.ExitLimit, through("stale")...); !strings.Contains(out, "it answered although all bytes of the engine were zeros") {
 		t.Error(out)
 	}
 	// A name that the server does not have, and a program that ends.
@@ -77,7 +85,7 @@ ready: 60s
 		t.Error(out)
 	}
 	server("ends", "-name=digits=>-no-such-flag")
-	if out := j.Refused(registry.ExitFailed, through("ends")...); !strings.Contains(out, "the server ends ended before it was ready: exit status 2") {
+	if out := j.Refused(registry.ExitFailed, through("ends")...); !strings.Contains(out, "the server ends ended before it was ready, with exit status") || !strings.Contains(out, "no-such-flag") {
 		t.Error(out)
 	}
 	// The file of the engine is there twice.
@@ -85,7 +93,7 @@ ready: 60s
 	if out := j.Refused(registry.ExitInvalid, through("twice")...); !strings.Contains(out, "m/model.onnx is both in the folder of the server and a file of the engine") {
 		t.Error(out)
 	}
-	if out := j.Refused(registry.ExitInvalid, through("no-such")...); !strings.Contains(out, `no manifest of a server "no-such"`) {
+	if out := j.Refused(registry.ExitNotFound, through("no-such")...); !strings.Contains(out, `no manifest of a server "no-such"`) {
 		t.Error(out)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,36 @@ type server struct {
 	process *exec.Cmd     // nil: one that was there before
 	ended   chan struct{} // closed after it has ended
 	folder  folder
+	log     tail
+}
+
+// tail passes a log on and keeps its end.
+type tail struct {
+	to   io.Writer
+	lock sync.Mutex
+	end  []byte
+}
+
+// tailBytes is how much of a log a message repeats.
+const tailBytes = 600
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.end = append(t.end, p...)
+	t.end = t.end[max(len(t.end)-tailBytes, 0):]
+	return t.to.Write(p)
+}
+
+// said is the end of what the server printed, for a message; empty for nothing.
+func (s *server) said() string {
+	s.log.lock.Lock()
+	defer s.log.lock.Unlock()
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(s.log.end), "?")), " ")
+	if text == "" {
+		return ""
+	}
+	return "; it printed: " + text
 }
 
 // notReady says that a server did not get ready. It need not be the engine's fault.
@@ -65,7 +96,8 @@ func start(ctx context.Context, c Config, at folder, log io.Writer) (*server, er
 	for name, value := range c.Environment {
 		s.process.Env = append(s.process.Env, name+"="+replacer.Replace(value))
 	}
-	s.process.Stdout, s.process.Stderr = log, log
+	s.log.to = log
+	s.process.Stdout, s.process.Stderr = &s.log, &s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.process.Cancel = func() error { return syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) }
 	s.process.WaitDelay = time.Second // children may hold the pipe of the log
@@ -94,17 +126,21 @@ func (s *server) wait(ctx context.Context, c Config) error {
 	defer tick.Stop()
 	var last error
 	for {
-		if last = s.ready(limit); last == nil {
+		err := s.ready(limit)
+		if err == nil {
 			return nil
+		}
+		if last == nil || limit.Err() == nil { // the end of the time is no answer
+			last = err
 		}
 		select {
 		case <-s.ended:
-			return &notReady{fmt.Sprintf("the server %s ended before it was ready: %s", c.Name, s.process.ProcessState)}
+			return &notReady{fmt.Sprintf("the server %s ended before it was ready, with %s%s", c.Name, s.process.ProcessState, s.said())}
 		case <-limit.Done():
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &notReady{fmt.Sprintf("the server %s was not ready after %v: %v", c.Name, c.ready(), last)}
+			return &notReady{fmt.Sprintf("the server %s was not ready after %v: %v%s", c.Name, c.ready(), last, s.said())}
 		case <-tick.C:
 		}
 	}

@@ -21,7 +21,7 @@ type Main struct{ M *testing.M }
 // Run gives the exit status.
 func (m Main) Run() int {
 	defer func() {
-		for _, b := range []*build{&built, &shifted, &node} {
+		for _, b := range []*build{&built, &shifted, &node, &shiftedNode, &modelServer} {
 			if b.dir != "" {
 				_ = os.RemoveAll(b.dir) // a temporary folder
 			}
@@ -37,7 +37,7 @@ type build struct {
 	err  error
 }
 
-var built, shifted, node, shiftedNode build
+var built, shifted, node, shiftedNode, modelServer build
 
 // BuiltVariable has the path of the program where a test that built it runs itself again.
 const BuiltVariable = "MLPROMOTE_TEST_BUILT"
@@ -55,12 +55,12 @@ func Program(tb testing.TB) string {
 
 // Node gives the path of mlpromote-node, built as it is released: without cgo, and once for all tests of a process.
 func Node() (string, error) {
-	return node.path("mlpromote-node", []string{"CGO_ENABLED=0"})
+	return node.path("cmd/mlpromote-node", []string{"CGO_ENABLED=0"})
 }
 
 // ShiftedNode is [Node] with a clock that is wrong by MLPROMOTE_CLOCK_SHIFT, such as "24h".
 func ShiftedNode() (string, error) {
-	return shiftedNode.path("mlpromote-node", []string{"CGO_ENABLED=0"}, "-tags", "shiftedclock")
+	return shiftedNode.path("cmd/mlpromote-node", []string{"CGO_ENABLED=0"}, "-tags", "shiftedclock")
 }
 
 // Shifted is [Program] with a clock that is wrong by MLPROMOTE_CLOCK_SHIFT, such as "24h".
@@ -69,9 +69,39 @@ func Shifted(tb testing.TB) string {
 	return shifted.program(tb, "-tags", "shiftedclock")
 }
 
+// Server gives the path of the model server of examples/serve, with the shared library of ONNX Runtime beside it.
+func Server(tb testing.TB) string {
+	tb.Helper()
+	path, err := modelServer.path("examples/serve", nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	record, err := toolchaintest.Installer(tb, "onnxruntime").Find("onnxruntime")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	library.Lock()
+	defer library.Unlock()
+	to := filepath.Join(filepath.Dir(path), "libonnxruntime.so")
+	if _, missing := os.Stat(to); missing == nil {
+		return path
+	}
+	data, err := os.ReadFile(record.LibraryPath())
+	if err == nil {
+		err = os.WriteFile(to, data, 0o755)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// library guards the copy of the library beside the model server.
+var library sync.Mutex
+
 func (b *build) program(tb testing.TB, flags ...string) string {
 	tb.Helper()
-	path, err := b.path("mlpromote", nil, flags...)
+	path, err := b.path("cmd/mlpromote", nil, flags...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -85,14 +115,14 @@ func (b *build) path(name string, env []string, flags ...string) (string, error)
 			return
 		}
 		args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags", "-s -w"},
-			flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/cmd/" + name})
+			flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/" + name})
 		cmd := exec.Command("go", args...) //nolint:noctx // no test owns it
 		cmd.Env = append(os.Environ(), env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	})
-	return filepath.Join(b.dir, name), b.err
+	return filepath.Join(b.dir, filepath.Base(name)), b.err
 }
 
 // Cache is the MLPROMOTE_CACHE of tests: it has ONNX Runtime, installed now if need be, and
