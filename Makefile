@@ -192,10 +192,11 @@ $(VAULTSERVER): $(wildcard tools/vaultserver/*.go) tools/vaultserver/go.mod tool
 	@echo "building the transit engine of Vault, to sign with its keys; minutes, once" >&2
 	cd tools/vaultserver && go build -o bin/vaultserver .
 
-interop: setup $(INTEROP) $(MLFLOW) tools/cosign/bin/cosign $(VAULTSERVER) ## Let programs by others read what is exported (Model Signing, CycloneDX, cosign), fetch models from MLflow, and sign with keys of Vault
+interop: setup servers $(INTEROP) $(MLFLOW) tools/cosign/bin/cosign $(VAULTSERVER) ## Let programs by others read what is exported (Model Signing, CycloneDX, cosign), fetch models from MLflow, serve engines by Triton and MLServer, and sign with keys of Vault
 	@MLPROMOTE_VAULTSERVER='$(VAULTSERVER)' $(COUNT) -timeout=5m -tags=kms_vault -run 'TestVault$$' ./signer/kms
 	@MLPROMOTE_INTEROP_PYTHON='$(INTEROP)' MLPROMOTE_COSIGN='$(CURDIR)/tools/cosign/bin/cosign' $(COUNT) -timeout=20m -run 'TestPlainClients/(exported_policy|model_signing|bom)$$' ./cmd/mlpromote/endtoend
 	@MLPROMOTE_MLFLOW_PYTHON='$(MLFLOW)' $(COUNT) -timeout=20m -run 'TestMLflow$$' ./cmd/mlpromote/endtoend
+	@MLPROMOTE_SERVERS='$(CURDIR)/tools/servers' $(COUNT) -timeout=20m -run 'TestServers$$' ./cmd/mlpromote/endtoend
 
 # A cluster for tests: Kubernetes and etcd in one program, containerd with what it starts, and runc, which has seccomp by cgo.
 KUBERNETES         := $(CURDIR)/tools/kubernetes/bin
