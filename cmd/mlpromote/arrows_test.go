@@ -127,10 +127,12 @@ func arrows() []rule {
 			"pipeline/toolchain", "pipeline/toolchain/caserun", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry",
 			"validators", "validators/tensor*",
 		}},
+		{"pipeline/toolchain/serving", []string{"pipeline/toolchain", "pipeline/toolchain/caserun", "pipeline/toolchain/driverproc", "validators", "validators/tensor*"}},
 		{"pipeline/toolchain/elfdeps", nil}, // a leaf: which system software a program loads
 		{"pipeline/toolchain/manifest", []string{
-			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/elfdeps",
-			"pipeline/toolchain/install", "pipeline/toolchain/sandbox", "pipeline/toolchain/script", "registry", "registry/strictyaml", "registry/tempdir",
+			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/caserun", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers",
+			"pipeline/toolchain/elfdeps", "pipeline/toolchain/install", "pipeline/toolchain/sandbox", "pipeline/toolchain/script", "pipeline/toolchain/serving",
+			"registry", "registry/strictyaml", "registry/tempdir", "validators", // the interface of a served model
 		}},
 		{"pipeline/toolchain/conformance", []string{"pipeline/toolchain", "registry", "validators/tensor*"}},
 		{"pipeline/toolchain/scoring", []string{"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/install", "registry"}},

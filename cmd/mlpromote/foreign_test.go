@@ -20,6 +20,7 @@ func starts() map[string]string {
 		"pipeline/toolchain/sandbox/program_linux.go server.fork": "the keeper's child, bounded, with the job's environment",
 		"pipeline/toolchain/sandbox/program_linux.go become":      "the keeper's child becomes the program, in the sandbox, with the job's environment",
 		"pipeline/toolchain/manifest/main.go compile":             "the compiler of a manifest: already in the sandbox, with the environment of drivers",
+		"pipeline/toolchain/serving/process.go start":             "a model server: already in the sandbox, with the environment of drivers and what its manifest adds",
 		"pipeline/toolchain/container/engine.go output":           "podman and docker, with what they find themselves by; containers see none of it",
 		"pipeline/toolchain/container/run.go Image.Run":           "the same; the container has no network and sees what the job names",
 		"pipeline/toolchain/install/python.go follow":             "Python, pip, Node.js and npm that make installs from our hash-locked lists: they need the network and write. A spec names none of them",

@@ -73,7 +73,7 @@ func Read(ctx context.Context, q Query) evidence.GitOrigin {
 	}
 	slices.Sort(changed)
 	found.ChangedCount = len(changed)
-	for _, name := range changed[:min(len(changed), evidence.MaxChanged)] {
+	for _, name := range changed[:min(len(changed), maxChanged)] {
 		found.Changed = append(found.Changed, registry.PlainText(name))
 	}
 	return found
@@ -125,3 +125,6 @@ func files(path string) ([]string, error) {
 	})
 	return all, err
 }
+
+// maxChanged is how many changed files an origin names.
+const maxChanged = 20

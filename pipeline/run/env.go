@@ -45,8 +45,9 @@ type Env struct {
 	ImporterOf func(format string) (string, error)
 	// Server is the name of the model server through which Verify runs engines; empty runs them on their runtimes.
 	Server string
-	// Through opens a model server for an engine. cases is a shard, and the scratch folder does not exist.
-	Through func(ctx context.Context, server string, engine Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error)
+	// Through opens a model server for an engine, of which the file that is loaded is the first. cases is a shard, and the scratch folder does
+	// not exist.
+	Through func(ctx context.Context, server string, engine []toolchain.Input, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error)
 	// Node describes this machine with the runtimes that are given to it.
 	Node func(ctx context.Context, runtimes map[string]string) (artifact.Node, error)
 	// Origin reads where a spec comes from, for the provenance: the commit and the CI job. used are the files

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry/tempdir"
@@ -21,7 +22,7 @@ func (c Candidate) Through(ctx context.Context, env *Env, server string, iface v
 	if err != nil {
 		return c, "", err
 	}
-	served, err := env.Through(ctx, server, c, iface, inputs[0], filepath.Join(temp.Path, "probe"))
+	served, err := env.Through(ctx, server, c.Model.loadedFirst(), iface, inputs[0], filepath.Join(temp.Path, "probe"))
 	if err != nil {
 		return c, "", err
 	}
@@ -31,4 +32,13 @@ func (c Candidate) Through(ctx context.Context, env *Env, server string, iface v
 	c.Tool.Timing, c.Tool.Runtime, c.Tool.Served = served.Driver, served.Identity, &served.Evidence
 	c.Engine.Load, c.Engine.Providers = nil, nil
 	return c, served.Fault, nil
+}
+
+// loadedFirst are the files of an engine, with the one that is loaded in front.
+func (l Loadable) loadedFirst() []toolchain.Input {
+	inputs := slices.Clone(l.Inputs)
+	if at := slices.IndexFunc(inputs, func(in toolchain.Input) bool { return in.Name == l.Entry }); at > 0 {
+		inputs[0], inputs[at] = inputs[at], inputs[0]
+	}
+	return inputs
 }

@@ -127,16 +127,3 @@ func placeOf(resource string) string {
 func (a Approval) expired(now time.Time) bool {
 	return !a.ExpiresOn.IsZero() && (now.IsZero() || !now.Before(a.ExpiresOn))
 }
-
-// CheckTimes checks when an approval was given and expires against the time at which it is recorded,
-// if that is known.
-func CheckTimes(given, expires, at time.Time) error {
-	switch {
-	case at.IsZero():
-	case registry.ClaimsFuture(given, at):
-		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", registry.UTC(given), registry.UTC(at))
-	case !expires.IsZero() && !at.Before(expires):
-		return fmt.Errorf("it expired on %s, and now it is %s", registry.UTC(expires), registry.UTC(at))
-	}
-	return nil
-}

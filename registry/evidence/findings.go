@@ -96,7 +96,7 @@ func (r Report) stale(e artifact.Engine) string {
 	switch {
 	case parity && r.Rules != ReportRules:
 		return r.otherRules()
-	case r.Runtime.Served != nil && r.Runtime.Served.Bytes != BytesSeen:
+	case r.Runtime.Served != nil && !r.Runtime.Served.BytesSeen:
 		return "a server answered, and nothing shows from which bytes"
 	case !r.servedInPlace(e) && r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
 		return fmt.Sprintf("it used %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)

@@ -28,15 +28,12 @@ type GitOrigin struct {
 	// State says whether the files are those of the commit. Empty: not known.
 	State GitState `json:"state,omitempty"`
 	// Changed are files that differ from the commit, and files that the spec uses and the commit does not
-	// have. At most [MaxChanged]; ChangedCount counts all.
+	// have, as many as its reader names; ChangedCount counts all.
 	Changed      []string `json:"changed,omitempty"`
 	ChangedCount int      `json:"changedCount,omitempty"`
 	// Missing says why nothing is known; empty otherwise.
 	Missing string `json:"missing,omitempty"`
 }
-
-// MaxChanged is how many changed files an Origin names.
-const MaxChanged = 20
 
 // GitState compares files with a commit. The zero GitState says nothing.
 type GitState string

@@ -106,17 +106,11 @@ type Served struct {
 	Configuration DigestSet `json:"configuration"`
 	// URL is the address of one that ran already; empty for one that the verifier started.
 	URL string `json:"url,omitempty"`
-	// Bytes is [BytesSeen] if it was started on the bytes of the engine, did not answer without them, and left them as they were; else [BytesNotSeen].
-	Bytes string `json:"bytes"`
+	// BytesSeen is true if it was started on the bytes of the engine, did not answer without them, and left them as they were.
+	BytesSeen bool `json:"bytesSeen"`
 	// RepeatsIDs is true if answers have the id of their request, so that no earlier answer was repeated unnoticed.
 	RepeatsIDs bool `json:"repeatsIds"`
 }
-
-// What is known of the bytes that a server serves.
-const (
-	BytesSeen    = "seen"
-	BytesNotSeen = "not seen"
-)
 
 // HostPackages are the packages of a Python that mlpromote did not install.
 type HostPackages struct {

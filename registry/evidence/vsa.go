@@ -74,7 +74,6 @@ const (
 	VSAPassed          = "PASSED"
 	VSALevelParity     = "MLPROMOTE_PARITY"
 	VSALevelBreakGlass = "MLPROMOTE_BREAK_GLASS" // requirements were skipped; instead of parity
-	SLSAVersion        = "1.0"
 )
 
 // VerifierID is what summaries of a registry name as their verifier.

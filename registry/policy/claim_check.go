@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"fmt"
 	"math"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -14,7 +16,7 @@ func checkNewApproval(c evidence.Claim) error {
 	if err := registry.DecodeSigned(c.Statement.Predicate, &a); err != nil {
 		return err
 	}
-	return evidence.CheckTimes(a.ApprovedOn, a.ExpiresOn, c.RecordedAt)
+	return checkTimes(a.ApprovedOn, a.ExpiresOn, c.RecordedAt)
 }
 
 // checkNewBreakGlass checks that a new statement can be read, and that its times fit the one at which
@@ -27,7 +29,7 @@ func checkNewBreakGlass(c evidence.Claim) error {
 	if err := checkSkips(b); err != nil {
 		return err
 	}
-	return evidence.CheckTimes(b.ApprovedOn, b.ExpiresOn, c.RecordedAt)
+	return checkTimes(b.ApprovedOn, b.ExpiresOn, c.RecordedAt)
 }
 
 // CheckNew checks a new claim, at its RecordedAt. It must be readable, the state of its key
@@ -59,6 +61,19 @@ func CheckNew(c evidence.Claim) error {
 	}
 	if why := c.KeyRefuses(); why != "" {
 		return registry.WithHint(registry.Errorf(registry.CodeTrust, "%s", why), "sign with the key that replaced it")
+	}
+	return nil
+}
+
+// checkTimes checks when an approval was given and expires against the time at which it is recorded,
+// if that is known.
+func checkTimes(given, expires, at time.Time) error {
+	switch {
+	case at.IsZero():
+	case registry.ClaimsFuture(given, at):
+		return fmt.Errorf("it says that it was given on %s, but now it is %s: set the clock of the approver, or of this machine", registry.UTC(given), registry.UTC(at))
+	case !expires.IsZero() && !at.Before(expires):
+		return fmt.Errorf("it expired on %s, and now it is %s", registry.UTC(expires), registry.UTC(at))
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // through makes a report one of a run through a server.
-func through(by, version, bytes string) func(*evidence.ParityReport) {
+func through(by, version string, seen bool) func(*evidence.ParityReport) {
 	return func(p *evidence.ParityReport) {
 		p.Runtime = evidence.RuntimeUsed{Name: by, Version: version, Library: evidence.NewDigestSet(digest.FromString(by + version)),
-			Served: &evidence.Served{By: by, Version: version, Protocol: "oip-rest", Model: "m", Bytes: bytes}}
+			Served: &evidence.Served{By: by, Version: version, Protocol: "oip-rest", Model: "m", BytesSeen: seen}}
 	}
 }
 
@@ -25,7 +25,7 @@ func TestServed(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	e := r.Engines[0]
-	const seen = evidence.BytesSeen
+	const seen = true
 	bare := parity(r, e, 1, evidence.VerdictPass, nil)
 	for name, c := range map[string]struct {
 		rule   policy.ServedRule
@@ -39,8 +39,7 @@ func TestServed(t *testing.T) {
 		"the version":                {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.51"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
 		"an older one":               {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.52"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "but one through triton 2.51.0", ""},
 		"another server":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "but one through mlserver 1.7.1", ""},
-		"bytes not seen":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", evidence.BytesNotSeen))}, "no pass through triton", ""},
-		"nothing of the bytes":       {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", ""))}, "no pass through triton", ""},
+		"bytes not seen":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", !seen))}, "no pass through triton", ""},
 		"a server alone":             {policy.ServedRule{}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
 		"a server alone, asked for":  {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
 		"a failure through a server": {policy.ServedRule{}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen))}, "", "fail"},

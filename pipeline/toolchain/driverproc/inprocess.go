@@ -12,8 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// InProcess does a job by a handler in this process, on the files where they are. It is for code of ours that has to reach what no
-// sandbox lets a child reach, such as a server elsewhere. Errors are those of [Do].
+// InProcess does a job by a handler in this process, on the user's files. It is for our own code that needs the network, such as to ask a
+// server elsewhere. It returns errors as [Do] does.
 func InProcess(ctx context.Context, name string, job toolchain.Job, outDir string, handle Handler) (toolchain.Outcome, error) {
 	if err := job.Validate(); err != nil {
 		return toolchain.Outcome{}, err

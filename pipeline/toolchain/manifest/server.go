@@ -304,10 +304,8 @@ func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, en
 	}
 	version := cmp.Or(told.Version, o.Version)
 	served.Evidence = evidence.Served{By: o.Name, Server: registry.PlainText(told.Server), Version: registry.PlainText(version), Protocol: o.Protocol, Model: o.Model,
-		Configuration: evidence.NewDigestSet(configuration), RepeatsIDs: told.RepeatsIDs, URL: o.URL, Bytes: evidence.BytesNotSeen}
-	if !o.Remote() && served.Fault == "" {
-		served.Evidence.Bytes = evidence.BytesSeen
-	}
+		Configuration: evidence.NewDigestSet(configuration), RepeatsIDs: told.RepeatsIDs, URL: o.URL,
+		BytesSeen: !o.Remote() && served.Fault == ""}
 	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": version})
 	driver.identity = toolchain.Identity{Name: o.Name, Version: served.Evidence.Version, Lock: o.program, Adopted: true,
 		LibraryDigest: library}

@@ -8,8 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 )
 
-// Disagreement returns in what a server describes a model differently than its interface does, or "". What the server does not tell is
-// not compared.
+// Disagreement returns the differences between the server's description of a model and its interface, or "". It skips inputs and outputs if the
+// server describes none.
 func (c Config) Disagreement(told About) string {
 	var all []string
 	add := func(kind string, values []caserun.Slot, described []Told) {
@@ -35,7 +35,7 @@ func (c Config) Disagreement(told About) string {
 		}
 	}
 	if len(told.Versions) > 1 {
-		all = append(all, fmt.Sprintf("it has the versions %s of the model ready, of which only one is the engine", strings.Join(told.Versions, ", ")))
+		all = append(all, fmt.Sprintf("it has the versions %s of the model ready, and only one is the engine", strings.Join(told.Versions, ", ")))
 	}
 	return strings.Join(all, "; ")
 }

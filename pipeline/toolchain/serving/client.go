@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -38,11 +37,11 @@ type queue struct {
 	count int64
 }
 
-// About is what a server tells of itself and of a model.
+// About is a server's description of itself and of a model.
 type About struct {
 	Server  string `json:"server,omitempty"`  // "triton"
 	Version string `json:"version,omitempty"` // of the server
-	// Versions are those of the model that the server has ready.
+	// Versions of the model are ready.
 	Versions []string `json:"versions,omitempty"`
 	// Inputs and Outputs are nil if the server does not tell them.
 	Inputs  []Told `json:"inputs,omitempty"`
@@ -58,29 +57,8 @@ type Told struct {
 	Shape    []int64 `json:"shape"`
 }
 
-// dial returns the client of a protocol for a server.
-func dial(c Config, address addresses) (client, error) {
-	web := &web{base: strings.TrimSuffix(address.http, "/"), client: &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 1024, DisableCompression: true,
-	}}}
-	switch c.Protocol {
-	case ProtocolREST:
-		return &rest{config: c, web: web}, nil
-	case ProtocolGRPC:
-		return dialGRPC(c, address.grpc)
-	case ProtocolTFServing:
-		return &mapped{config: c, web: web, mapping: tfServing(c)}, nil
-	case ProtocolHTTP:
-		return &mapped{config: c, web: web, mapping: *c.HTTP}, nil
-	}
-	return nil, fmt.Errorf("unknown protocol %q: want one of %s", c.Protocol, strings.Join(Protocols(), ", "))
-}
-
-// addresses is where a server listens.
-type addresses struct {
-	http string // http://127.0.0.1:8000
-	grpc string // 127.0.0.1:8001
-}
+// readyPause is between two questions whether a server is ready.
+const readyPause = 20 * time.Millisecond
 
 // web sends requests over HTTP. It follows no proxy.
 type web struct {
@@ -153,19 +131,6 @@ func (w *web) getJSON(ctx context.Context, path string, v any) error {
 		err = decodeJSON(data, v)
 	}
 	return err
-}
-
-// decodeJSON decodes one JSON value. Numbers in an any stay text.
-func decodeJSON(data []byte, v any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(v); err != nil {
-		return fmt.Errorf("the answer is not the JSON that was expected: %w", err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("the answer has more than one JSON value")
-	}
-	return nil
 }
 
 // inOrder returns the outputs of the interface, each of the right dtype, of those that a server answered with.

@@ -28,7 +28,7 @@ type Config struct {
 	Outputs []caserun.Slot `json:"outputs"`
 }
 
-// RoleServer are the files that the exported folder has beside those of the engine.
+// RoleServer is the role of the files in the exported folder that are not the engine's.
 const RoleServer = "server"
 
 // The protocols.

@@ -115,3 +115,8 @@ func (f folder) changed() (string, error) {
 	}
 	return "", nil
 }
+
+// inputs returns the inputs of a role, in the order of the request.
+func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
+	return slices.DeleteFunc(slices.Clone(r.Inputs), func(in driverproc.RequestInput) bool { return in.Role != role })
+}

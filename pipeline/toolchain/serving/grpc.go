@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -26,9 +27,12 @@ type rpc struct {
 	ids    atomic.Bool
 }
 
+// oftenAsked is how soon a server that does not listen yet is asked again.
+var oftenAsked = backoff.Config{BaseDelay: readyPause, Multiplier: 1, MaxDelay: readyPause}
+
 // dialGRPC returns the client of a server on this machine. It connects with the first request.
 func dialGRPC(c Config, address string) (client, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: oftenAsked, MinConnectTimeout: time.Second}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{}), grpc.MaxCallRecvMsgSize(tensor.DefaultMaxTensorBytes), grpc.MaxCallSendMsgSize(tensor.DefaultMaxTensorBytes)))
 	return &rpc{config: c, conn: conn}, err
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
-	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
@@ -19,7 +17,7 @@ func Args() []string { return []string{"mlpromote", "driver", "server"} }
 // OptionServer is the option of a job that has a [Config].
 const OptionServer = "server"
 
-// Main does the request on stdin with the server that it names, and returns the exit status of the process. What the server prints goes to log.
+// Main does the request on stdin with the server that it names, and returns the exit status of the process. The output of the server goes to log.
 func Main(ctx context.Context, stdin io.Reader, log io.Writer) int {
 	return driverproc.Serve(ctx, stdin, log, func(ctx context.Context, r driverproc.Request) (any, error) {
 		return Handle(ctx, r, log)
@@ -61,7 +59,7 @@ func configOf(options map[string]any) (config Config, err error) {
 type ProbeResult struct {
 	Tool map[string]string `json:"tool"` // as [toolchain.ProbeResult] has it
 	About
-	// Disagrees names the differences between what the server tells of the model and its interface; empty for none.
+	// Disagrees names the differences between the server's description of the model and its interface; empty for none.
 	Disagrees string `json:"disagrees,omitempty"`
 	// Blank is true if the server got ready and answered although the engine's files were zeros: it serves something else.
 	Blank bool `json:"blank,omitempty"`
@@ -125,28 +123,4 @@ func answersBlank(ctx context.Context, r driverproc.Request, c Config, entry str
 	asked.server = s
 	_, err = asked.Run(ctx)
 	return err == nil, ctx.Err()
-}
-
-// open exports the folder of an engine and starts the server on it.
-func open(ctx context.Context, r driverproc.Request, c Config, entry string, blank bool, log io.Writer) (*server, error) {
-	var at folder
-	if len(c.Command) > 0 {
-		path, err := os.MkdirTemp("", "served-")
-		if err != nil {
-			return nil, err
-		}
-		if at, err = export(c, r.Inputs, entry, path, blank); err != nil {
-			return nil, err
-		}
-	}
-	s, err := start(ctx, c, at, log)
-	if err != nil {
-		return nil, asNotReady(err)
-	}
-	return s, nil
-}
-
-// inputs returns the inputs of a role, in the order of the request.
-func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
-	return slices.DeleteFunc(slices.Clone(r.Inputs), func(in driverproc.RequestInput) bool { return in.Role != role })
 }

@@ -1,9 +1,12 @@
 package serving
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -226,8 +229,21 @@ func appendNumber(t *tensor.Tensor, v any) (err error) {
 	if err != nil {
 		return fmt.Errorf("it has %s, which is no %s", number, t.DType)
 	}
-	var bytes [8]byte
-	binary.LittleEndian.PutUint64(bytes[:], bits)
-	t.Data = append(t.Data, bytes[:size]...)
+	var number8 [8]byte
+	binary.LittleEndian.PutUint64(number8[:], bits)
+	t.Data = append(t.Data, number8[:size]...)
+	return nil
+}
+
+// decodeJSON decodes one JSON value. Numbers in an any stay text.
+func decodeJSON(data []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(v); err != nil {
+		return fmt.Errorf("the answer is not the JSON that was expected: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("the answer has more than one JSON value")
+	}
 	return nil
 }

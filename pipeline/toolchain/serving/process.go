@@ -18,10 +18,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
-const (
-	readyPause = 20 * time.Millisecond // between two questions whether the server is ready
-	stopTime   = 10 * time.Second      // for a server to end by itself
-)
+// stopTime is for a server to end by itself.
+const stopTime = 10 * time.Second
 
 // server is one that runs, and how it is asked.
 type server struct {
@@ -204,4 +202,23 @@ func asNotReady(err error) error {
 		return driverproc.Errorf(driverproc.Unavailable, "%s", missing.why)
 	}
 	return err
+}
+
+// open exports the folder of an engine and starts the server on it.
+func open(ctx context.Context, r driverproc.Request, c Config, entry string, blank bool, log io.Writer) (*server, error) {
+	var at folder
+	if len(c.Command) > 0 {
+		path, err := os.MkdirTemp("", "served-")
+		if err != nil {
+			return nil, err
+		}
+		if at, err = export(c, r.Inputs, entry, path, blank); err != nil {
+			return nil, err
+		}
+	}
+	s, err := start(ctx, c, at, log)
+	if err != nil {
+		return nil, asNotReady(err)
+	}
+	return s, nil
 }

@@ -8,5 +8,5 @@ import (
 //go:embed *.go
 var sources embed.FS
 
-// Sources returns the code of this package, which decides what servers are asked and what is read from their answers.
+// Sources returns the code of this package, which decides about requests to servers and reads their answers.
 func Sources() fs.FS { return sources }

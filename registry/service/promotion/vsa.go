@@ -140,7 +140,7 @@ func vsa(s *backend.Backend, m move, historyHead registry.Digest) (evidence.VSA,
 		InputAttestations:  inputs,
 		VerificationResult: evidence.VSAPassed,
 		VerifiedLevels:     levels,
-		SLSAVersion:        evidence.SLSAVersion,
+		SLSAVersion:        "1.0",
 		Promotion: evidence.VSAPromotion{
 			From: m.from.Name, Tag: m.release.Tag(), Sources: evidence.NewDigestSet(m.release.Sources), Policy: evidence.NewDigestSet(policy),
 			PreviousHead: evidence.NewDigestSet(m.basis.Head.Release), HistoryHead: evidence.NewDigestSet(historyHead),

@@ -20,7 +20,11 @@ func servedText(r verify.Result) string {
 		if served == nil {
 			continue
 		}
-		text = fmt.Sprintf("through %s %s, %s, bytes of the engine: %s\n", served.By, served.Version, served.Protocol, served.Bytes)
+		seen := "seen"
+		if !served.BytesSeen {
+			seen = "not seen"
+		}
+		text = fmt.Sprintf("through %s %s, %s, bytes of the engine: %s\n", served.By, served.Version, served.Protocol, seen)
 		if bare := e.Performance.BareLatency; bare != nil && bare.Samples > 0 {
 			rows = append(rows, []string{e.Label, "bare runtime", fmt.Sprintf("%.0f", bare.PerSecond), printing.Duration(bare.P50Ns), printing.Duration(bare.P99Ns), "-", "-"})
 		}

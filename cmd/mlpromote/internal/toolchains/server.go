@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
@@ -24,21 +23,12 @@ func RunServer(ctx context.Context, in io.Reader, out io.Writer) int {
 // through starts the model server of a name with an engine. Its manifest is servers/NAME.yaml in the folder of manifests. Errors: CodeInvalid for a
 // manifest that is not understood, or a name that a toolchain has; CodeNotFound if there is none; CodeUnavailable if its program is not there or
 // does not get ready.
-func (c Config) through(ctx context.Context, name string, engine run.Candidate, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error) {
+func (c Config) through(ctx context.Context, name string, engine []toolchain.Input, iface validators.Interface, cases toolchain.Input, scratch string) (toolchain.Served, error) {
 	opened, err := c.server(ctx, name)
 	if err != nil {
 		return toolchain.Served{}, err
 	}
-	return opened.Probe(ctx, iface, loadedFirst(engine.Model), cases, scratch)
-}
-
-// loadedFirst are the files of an engine, the one that is loaded in front.
-func loadedFirst(model run.Loadable) []toolchain.Input {
-	inputs := slices.Clone(model.Inputs)
-	slices.SortStableFunc(inputs, func(a, b toolchain.Input) int {
-		return map[bool]int{false: 0, true: 1}[a.Name != model.Entry] - map[bool]int{false: 0, true: 1}[b.Name != model.Entry]
-	})
-	return inputs
+	return opened.Probe(ctx, iface, engine, cases, scratch)
 }
 
 // server reads the manifest of a server and finds its program.
