@@ -27,7 +27,7 @@ func (c Candidate) Through(ctx context.Context, env *Env, server string, iface v
 		return c, "", err
 	}
 	if c.Tool.Profile.Server == server { // it is the runtime of the toolchain, of which targets have the name
-		served.Identity.Name = c.Tool.Runtime.Name
+		served.Identity.Name, served.Identity.Version = c.Tool.Runtime.Name, c.Tool.Runtime.Version
 	}
 	c.Tool.Timing, c.Tool.Runtime, c.Tool.Served = served.Driver, served.Identity, &served.Evidence
 	c.Engine.Load, c.Engine.Providers = nil, nil

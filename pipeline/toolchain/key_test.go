@@ -25,7 +25,7 @@ func fullJob() toolchain.Job {
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
 		Machine: "linux/amd64/v3/intel", Accelerators: []string{"nvidia"},
 		Run: &toolchain.RunOptions{
-			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []artifact.Provider{{Name: "A"}, {Name: "B",
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", ServerLoad: &toolchain.ServerLoad{Clients: 4, Share: 0.5}, Providers: []artifact.Provider{{Name: "A"}, {Name: "B",
 				Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}, Load: map[string]string{"l": "1"}}}, SelectOutputs: []string{"logits"},
 			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic", Env: map[string]string{"OMP_DYNAMIC": "1"},
 		},
@@ -205,6 +205,8 @@ func change(t *testing.T, v reflect.Value, name string) {
 		v.SetString(v.String() + "x")
 	case reflect.Int, reflect.Int64:
 		v.SetInt(v.Int() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() / 2)
 	case reflect.Bool:
 		v.SetBool(!v.Bool())
 	case reflect.Map:

@@ -48,7 +48,7 @@ func (cs Counted) Findings(predicateType string, r artifact.Release, e artifact.
 		switch {
 		case why != "":
 			f.Stale = append(f.Stale, why)
-		case read.Passes() && read.servedInPlace(e):
+		case read.Passes() && read.Runtime.InPlaceOf(e) != "":
 			f.Served = append(f.Served, read)
 		case read.Passes():
 			f.Passes = append(f.Passes, read)
@@ -62,12 +62,6 @@ func (cs Counted) Findings(predicateType string, r artifact.Release, e artifact.
 	})
 	slices.SortStableFunc(f.Against, Report.CompareAge)
 	return f
-}
-
-// servedInPlace reports whether a model server ran the engine in place of its own runtime. A toolchain of a user's can have a server as its runtime;
-// the report has the toolchain's name then.
-func (r Report) servedInPlace(e artifact.Engine) bool {
-	return r.Runtime.Served != nil && r.Runtime.Name != e.Toolchain.Name
 }
 
 // concernsOther returns why a report is not about this engine in this release, or "". It
@@ -98,7 +92,7 @@ func (r Report) stale(e artifact.Engine) string {
 		return r.otherRules()
 	case r.Runtime.Served != nil && !r.Runtime.Served.BytesSeen:
 		return "a server answered, and nothing shows from which bytes"
-	case !r.servedInPlace(e) && r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
+	case r.Runtime.InPlaceOf(e) == "" && r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
 		return fmt.Sprintf("it used %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
 	case r.Verdict == VerdictPass && len(r.Reasons) > 0:
 		return "it says that it passed, but lists reasons for a failure"

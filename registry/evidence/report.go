@@ -95,6 +95,15 @@ type RuntimeUsed struct {
 	Host *HostPackages `json:"host,omitempty"`
 }
 
+// InPlaceOf returns the name of the model server that ran an engine in place of its own runtime; empty for none. A toolchain of a user's can
+// have a server as its runtime: the report has the toolchain's name then.
+func (r RuntimeUsed) InPlaceOf(e artifact.Engine) string {
+	if r.Served == nil || r.Name == e.Toolchain.Name {
+		return ""
+	}
+	return r.Served.By
+}
+
 // Served is a model server through which an engine was run.
 type Served struct {
 	By       string `json:"by"`               // name of its manifest: "triton"

@@ -69,6 +69,27 @@ type Engine struct {
 	Performance *evidence.PerformanceReport `json:"performance,omitempty"`
 	// ParityBundle is the evidence that Parity is of.
 	ParityBundle registry.Digest `json:"-"`
+	// Served has the newest reports of runs through model servers, by their names.
+	Served []Served `json:"served,omitempty"`
+}
+
+// Served has the newest reports of an engine that a model server ran in place of its runtime.
+type Served struct {
+	By          string                      `json:"by"`
+	Parity      *evidence.ParityReport      `json:"parity,omitempty"`
+	Performance *evidence.PerformanceReport `json:"performance,omitempty"`
+}
+
+// Through returns the engine with the reports through a server in place of the others. It has none if the server did not run it.
+func (e Engine) Through(server string) Engine {
+	e.Parity, e.Performance, e.ParityBundle = nil, nil, ""
+	for _, s := range e.Served {
+		if s.By == server {
+			e.Parity, e.Performance = s.Parity, s.Performance
+		}
+	}
+	e.Served = nil
+	return e
 }
 
 // Quarantine is a quarantine that stands.
@@ -109,8 +130,14 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	found.Source = source(ctx, in, r)
 	for _, e := range r.Engines {
 		engine := Engine{Label: e.Label(), Digest: e.Digest}
-		engine.Parity, engine.ParityBundle = latest[evidence.ParityReport](counted, e.Digest, evidence.PredicateParity)
-		engine.Performance, _ = latest[evidence.PerformanceReport](counted, e.Digest, evidence.PredicatePerformance)
+		engine.Parity, engine.ParityBundle = latest[evidence.ParityReport](counted, e, evidence.PredicateParity, "")
+		engine.Performance, _ = latest[evidence.PerformanceReport](counted, e, evidence.PredicatePerformance, "")
+		for _, server := range servers(counted, e) {
+			through := Served{By: server}
+			through.Parity, _ = latest[evidence.ParityReport](counted, e, evidence.PredicateParity, server)
+			through.Performance, _ = latest[evidence.PerformanceReport](counted, e, evidence.PredicatePerformance, server)
+			engine.Served = append(engine.Served, through)
+		}
 		found.Engines = append(found.Engines, engine)
 	}
 	for _, subject := range r.Subjects() {
@@ -146,22 +173,35 @@ func nameOf(r artifact.Release, subject registry.Digest) string {
 	return "release"
 }
 
-// latest reads the newest report of a kind about an engine, for showing, and says which evidence it is
+// latest reads the newest report of a kind about an engine on its own runtime, or through a server, for showing, and says which evidence it is
 // of; what counts is for the policy to say.
-func latest[R any](claims []evidence.Claim, engine registry.Digest, predicateType string) (newest *R, bundle registry.Digest) {
+func latest[R any](claims []evidence.Claim, engine artifact.Engine, predicateType, server string) (newest *R, bundle registry.Digest) {
 	var when time.Time
 	for _, c := range claims {
 		var head evidence.ReportHead
 		report := new(R)
-		if c.Subject != engine || c.Statement.PredicateType != predicateType ||
+		if c.Subject != engine.Digest || c.Statement.PredicateType != predicateType ||
 			registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
 			continue
 		}
-		if newest == nil || head.FinishedOn.After(when) {
+		if head.Runtime.InPlaceOf(engine) == server && (newest == nil || head.FinishedOn.After(when)) {
 			newest, when, bundle = report, head.FinishedOn, c.Bundle
 		}
 	}
 	return newest, bundle
+}
+
+// servers lists the model servers that ran an engine in place of its runtime.
+func servers(claims []evidence.Claim, engine artifact.Engine) []string {
+	found := make(map[string]bool)
+	for _, c := range claims {
+		var head evidence.ReportHead
+		if c.Subject == engine.Digest && c.Statement.PredicateType == evidence.PredicateParity && registry.DecodeSigned(c.Statement.Predicate, &head) == nil {
+			found[head.Runtime.InPlaceOf(engine)] = true
+		}
+	}
+	delete(found, "")
+	return registry.SortedKeys(found)
 }
 
 // source reads how large the reference is. Who may not read the sources, or has none,

@@ -121,3 +121,64 @@ trust:
 	j.Must("verify", "--through", "serve")
 	j.Must("promote")
 }
+
+// A compiler of a user's has a server as its only runtime: its engines are checked, built, verified and promoted by it.
+func TestThroughAsRuntime(t *testing.T) {
+	t.Parallel()
+	program, serve := programtest.Program(t), programtest.Server(t)
+	root := t.TempDir()
+	toolchains := filepath.Join(root, "toolchains")
+	own := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+filepath.Join(root, "data"), "MLPROMOTE_TOOLCHAINS="+toolchains)
+	write := func(name, text string, mode os.FileMode) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("bin/acc", "#!/bin/sh\n[ \"$1\" = --version ] && { echo acc 2.1; exit; }\n[ \"$(head -c 1 \"$1\" | od -An -tu1)\" -eq 8 ] || exit 1\ncp \"$1\" \"$2\"\n", 0o755)
+	write("toolchains/acc.yaml", `name: acc
+licence: of its maker
+executable: `+filepath.Join(root, "bin", "acc")+`
+version: {arguments: [--version], pattern: 'acc ([0-9.]+)'}
+compile: {arguments: ["{model}", "{out}/model.onnx"]}
+engine: {format: onnx, entry: model.onnx, outputs: [model.onnx]}
+run: {through: serve, version: "2.1"}
+`, 0o600)
+	server := `name: serve
+program: ` + serve + `
+arguments: ["-model={folder}/m/model.onnx", "-name=m", "-http=127.0.0.1:{http}"]
+engine: m
+model: m
+protocol: oip-rest
+`
+	write("toolchains/servers/serve.yaml", server, 0o600)
+	j := programtest.NewJob(t, program, filepath.Join(root, "digits"), own...)
+	spec := filepath.Join(j.Dir, "mlpromote.yaml")
+	text, err := os.ReadFile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := "targets:\n  - {name: card, os: linux, cpu: {arch: amd64}, toolchain: acc, variants: [fp32]}\n"
+	before, after, found := strings.Cut(string(text), "targets:\n")
+	if !found {
+		t.Fatalf("no targets in %s", text)
+	}
+	for strings.HasPrefix(after, " ") {
+		_, after, _ = strings.Cut(after, "\n")
+	}
+	if err := os.WriteFile(spec, []byte(before+targets+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j.Must("toolchain", "check", filepath.Join(toolchains, "acc.yaml"))
+	j.Must("build")
+	if out := j.Must("verify"); !strings.Contains(out, "through serve 0.1.0, oip-rest, bytes of the engine: seen") {
+		t.Error(out)
+	}
+	j.Must("promote")
+	if out := j.Must("inspect", "--output", "json"); !strings.Contains(out, `"name": "acc"`) || !strings.Contains(out, `"bytesSeen": true`) {
+		t.Error(out)
+	}
+}

@@ -54,6 +54,9 @@ func identity(ctx context.Context, s *session) error {
 	if err := json.Unmarshal(outcome.Result, &probe); err != nil {
 		return fmt.Errorf("the result of probe: %w", err)
 	}
+	if s.Runtime != nil {
+		return confirms(probe.Tool, map[string]string{s.Runtime.Name: s.Runtime.Version})
+	}
 	return confirms(probe.Tool, first.Versions)
 }
 

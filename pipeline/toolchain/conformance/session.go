@@ -16,7 +16,9 @@ import (
 // Subject is the driver to check, with a model for it.
 type Subject struct {
 	// New creates the driver anew, as another process would.
-	New     func(ctx context.Context) (toolchain.Driver, error)
+	New func(ctx context.Context) (toolchain.Driver, error)
+	// Runtime is the identity of the program that runs engines, if it is not the compiler's.
+	Runtime *toolchain.Identity
 	Profile toolchain.Profile
 	Options map[string]any // of VerbCompile
 	Model   string         // path of a small model

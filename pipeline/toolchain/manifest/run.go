@@ -27,6 +27,7 @@ import (
 // probe and run. Its file, the files that it consists of and the packages of its Python are pinned by digest in reports.
 type Run struct {
 	Through   string   `yaml:"through" doc:"Name of a model server that runs the engines, in place of program: servers/NAME.yaml beside this file describes it"`
+	Version   string   `yaml:"version" doc:"Version of the runtime that the server brings, which targets ask for; with through alone"`
 	Program   string   `yaml:"program" doc:"Program that answers the verbs probe and run of the driver protocol: an absolute path, or a name on PATH. With python it is a script"`
 	Python    string   `yaml:"python" doc:"Python that runs the program, by path or by a name on PATH. Reports list its packages"`
 	Arguments []string `yaml:"arguments" doc:"Arguments of the program"`
@@ -39,12 +40,17 @@ func (r Run) check(doc *strictyaml.Document) {
 		if r.Program != "" || r.Python != "" || r.Folder != "" || len(r.Arguments)+len(r.Inputs) > 0 {
 			doc.At("run", "through").Problemf("through: a model server runs the engines, so there is no program, python, arguments, folder or inputs")
 		}
+		if (artifact.Constraint{Exact: r.Version}).Validate() != nil {
+			doc.At("run", "version").Problemf("version %q: want that of the runtime which the server brings, as numbers separated by dots", r.Version)
+		}
 		if !namePattern.MatchString(r.Through) {
 			doc.At("run", "through").Problemf("through %q: want the name of a server", r.Through)
 		}
 		return
 	}
 	switch {
+	case r.Version != "":
+		doc.At("run", "version").Problemf("version: a program answers probe with its version")
 	case r.Program == "":
 		doc.At("run", "program").Problemf("program: want the program that runs engines, or through for a model server")
 	case filepath.IsAbs(r.Program):

@@ -316,12 +316,12 @@ func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, en
 	return served, err
 }
 
-// Runner returns the driver that runs the engines of a toolchain through the server, as long as no interface is known: the server has to tell it.
-// Errors: CodeInvalid if the server does not tell interfaces, or its manifest has no version, which a target needs.
-func (o *OpenedServer) Runner(name string) (toolchain.Driver, error) {
-	if !slices.Contains([]string{serving.ProtocolREST, serving.ProtocolGRPC}, o.Protocol) || o.Version == "" || o.Remote() {
+// Runner returns the driver that runs the engines of a toolchain through the server, with the version of the runtime that the server brings. No
+// interface is known there: the server has to tell it. Errors: CodeInvalid if its protocol does not, or if it runs already.
+func (o *OpenedServer) Runner(name, version string) (toolchain.Driver, error) {
+	if !slices.Contains([]string{serving.ProtocolREST, serving.ProtocolGRPC}, o.Protocol) || o.Remote() {
 		return nil, registry.Errorf(registry.CodeInvalid,
-			"server %s: as the runtime of %s it needs a program, a version, and a protocol that tells the inputs of a model, %s or %s", o.Name, name, serving.ProtocolREST, serving.ProtocolGRPC)
+			"server %s: as the runtime of %s it needs a program, and a protocol that tells the inputs of a model, %s or %s", o.Name, name, serving.ProtocolREST, serving.ProtocolGRPC)
 	}
 	configuration, err := o.Configuration()
 	if err != nil {
@@ -331,14 +331,14 @@ func (o *OpenedServer) Runner(name string) (toolchain.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": o.Version})
+	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "runtime": version})
 	if err != nil {
 		return nil, err
 	}
 	code, err := o.code()
 	config := o.config(validators.Interface{})
-	config.Inputs, config.Outputs = nil, nil
-	return servedDriver{server: o, config: config, identity: toolchain.Identity{Name: name, Version: o.Version, Lock: lock, Adopted: true,
+	config.Inputs, config.Outputs, config.Runtime = nil, nil, true
+	return servedDriver{server: o, config: config, identity: toolchain.Identity{Name: name, Version: version, Lock: lock, Adopted: true,
 		Code: code, LibraryDigest: library}, name: name}, err
 }
 
@@ -376,10 +376,6 @@ func (d servedDriver) Identity(context.Context) (toolchain.Identity, error) { re
 // Do runs engines. A server compiles nothing.
 func (d servedDriver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	o := d.server
-	if job.Verb == toolchain.VerbProbe && d.name != "" && len(job.Inputs) == 0 {
-		answer, err := json.Marshal(toolchain.ProbeResult{Tool: map[string]string{d.name: o.Version}})
-		return toolchain.Outcome{Result: answer}, err
-	}
 	job.Options = map[string]any{serving.OptionServer: d.config}
 	if o.Remote() {
 		return driverproc.InProcess(ctx, o.Name, job, outDir, func(ctx context.Context, r driverproc.Request) (any, error) {
@@ -389,6 +385,9 @@ func (d servedDriver) Do(ctx context.Context, job toolchain.Job, outDir string) 
 	job.Inputs = append(slices.Clone(job.Inputs), o.files...)
 	program := driverproc.Program{Name: o.Name, Path: o.options.Executable, Args: serving.Args(), Reads: o.reads, Loopback: true}
 	outcome, err := driverproc.Do(ctx, program, o.options.Budget, job, outDir)
+	if err == nil && job.Verb == toolchain.VerbProbe && d.name != "" { // without an engine no server runs, so the manifest tells
+		outcome.Result, err = json.Marshal(toolchain.ProbeResult{Tool: map[string]string{d.name: d.identity.Version}})
+	}
 	if o.made != nil {
 		if file := o.made.changed(); err == nil && file != "" {
 			return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable,

@@ -23,6 +23,8 @@ type Config struct {
 	HTTP     *Mapping `json:"http,omitempty"` // for [ProtocolHTTP]
 	// ReadySeconds is how long the server may take until it is ready.
 	ReadySeconds int `json:"readySeconds"`
+	// Runtime is true if the server is the only runtime of the engine: then the engine is at fault where it does not get ready.
+	Runtime bool `json:"runtime,omitempty"`
 	// Inputs and Outputs are the model's interface.
 	Inputs  []caserun.Slot `json:"inputs"`
 	Outputs []caserun.Slot `json:"outputs"`

@@ -196,10 +196,14 @@ func freePorts(n int) (ports []string, err error) {
 	return ports, nil
 }
 
-// asNotReady returns an error of start for a response: what is missing is the server, not the engine.
-func asNotReady(err error) error {
+// asNotReady returns an error of start for a response: what is missing is the server, not the engine, unless it has no other runtime.
+func asNotReady(err error, c Config) error {
+	code := driverproc.Unavailable
+	if c.Runtime {
+		code = driverproc.BadInput
+	}
 	if missing := new(notReady); errors.As(err, &missing) {
-		return driverproc.Errorf(driverproc.Unavailable, "%s", missing.why)
+		return driverproc.Errorf(code, "%s", missing.why)
 	}
 	return err
 }
@@ -218,7 +222,7 @@ func open(ctx context.Context, r driverproc.Request, c Config, entry string, bla
 	}
 	s, err := start(ctx, c, at, log)
 	if err != nil {
-		return nil, asNotReady(err)
+		return nil, asNotReady(err, c)
 	}
 	return s, nil
 }

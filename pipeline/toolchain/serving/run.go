@@ -43,6 +43,9 @@ func run(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (_ 
 
 // one runs an engine.
 func (s *session) one(ctx context.Context, e toolchain.RunEngine) (toolchain.EngineResult, error) {
+	for name := range e.Load {
+		return toolchain.EngineResult{}, driverproc.Errorf(driverproc.BadInput, "option %s: a model server has no load options: its manifest has all", name)
+	}
 	load, err := s.open(ctx, e)
 	if err != nil {
 		return toolchain.EngineResult{}, err

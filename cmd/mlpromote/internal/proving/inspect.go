@@ -74,7 +74,7 @@ func inspectText(i inspection.Result) string {
 		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), originText(i.Origin)+summaryText(i.Summary), r.Sources, ui.Hanging("golden   ", crossCheckText(i.CrossCheck)), r.Limits,
 		leftOutText(i.LeftOut), printing.Names(i.Names),
 		quarantinesText(i.Quarantines)+skippedText(i.Skipped)+approvalsText(i.Approvals),
-		judgedTable(engines), measuredTable(engines, marginOrReason), ui.Table(rows), loads, printing.NodesGet(r, i.NodesGet), columnsPage, evidenceText(i))
+		judgedTable(engines), measuredTable(engines, marginOrReason)+throughServers(i.Engines), ui.Table(rows), loads, printing.NodesGet(r, i.NodesGet), columnsPage, evidenceText(i))
 }
 
 // nodesGet asks for each registered node type which engine of a release it gets. Who may not read node types sees none.

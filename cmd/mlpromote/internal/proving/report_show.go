@@ -18,7 +18,7 @@ import (
 )
 
 func reportShowCommand(a *program.App) *cobra.Command {
-	var environment, engine string
+	var environment, engine, through string
 	c := &cobra.Command{
 		Use:   "show [REF | MODEL [--env ENV]]",
 		Short: "Show the proofs of a release's engines on one page",
@@ -34,12 +34,13 @@ model and of the engine that the next environment had. REF defaults to the last 
 				if err != nil {
 					return err
 				}
-				return showReports(c.Context(), a, i, ref, engine)
+				return showReports(c.Context(), a, i, ref, engine, through)
 			})
 		},
 	}
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().StringVar(&engine, "engine", "", "label of one engine, such as linux-amd64-v1/int8 (default all)")
+	c.Flags().StringVar(&through, "through", "", "show the reports of runs through this model server, in place of those on the runtimes")
 	return c
 }
 
@@ -61,7 +62,7 @@ type shownEngine struct {
 	Lines []validators.Line `json:"lines,omitempty"`
 }
 
-func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, engine string) error {
+func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref registry.Ref, engine, through string) error {
 	found, err := inspection.Of(ctx, &i.Registry, ref)
 	if err != nil {
 		return err
@@ -73,6 +74,9 @@ func showReports(ctx context.Context, a *program.App, i *wiring.Instance, ref re
 		labels = append(labels, e.Label)
 		if engine != "" && engine != e.Label {
 			continue
+		}
+		if through != "" {
+			e = e.Through(through)
 		}
 		shown.Engines = append(shown.Engines, shownEngine{e, margins(e.Parity), linesOf(e.Parity)})
 		pages = append(pages, engineReport(e))
@@ -131,5 +135,5 @@ func engineReport(e inspection.Engine) string {
 	for _, check := range p.Checks.Beyond() {
 		text += "  " + trialText(check) + "\n"
 	}
-	return text + latencyText(e.Performance)
+	return text + latencyText(e.Performance) + servedText([]judged{{e.Label, e.Parity, e.Performance}})
 }

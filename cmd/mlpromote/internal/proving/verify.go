@@ -206,7 +206,7 @@ func verifyText(r verify.Result, whole bool) string {
 	for _, e := range r.Engines {
 		engines = append(engines, judged{e.Label, &e.Parity, &e.Performance})
 	}
-	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n" + servedText(r)
+	text := judgedTable(engines) + "\n" + measuredTable(engines, marginText) + "\n" + servedText(engines)
 	if whole {
 		text += ui.Paragraph("a node like this one gets "+nodeGets(r).String(), "  ") + "\n"
 	}

@@ -68,6 +68,13 @@ func (c Config) CheckManifest(ctx context.Context, path string, set map[string]s
 		return nil, err
 	}
 	of.Profile = tools.Profile
+	if m.Run != nil {
+		runtime, err := tools.Timing.Identity(ctx)
+		if err != nil {
+			return nil, err
+		}
+		of.Runtime = &runtime
+	}
 	if of.Options, err = of.Profile.CompileOptions(target, "fp32"); err != nil {
 		return nil, registry.WithHint(err, "--set %s=VALUE sets a field of the target", strings.Join(m.TiedTo, "=VALUE --set "))
 	}

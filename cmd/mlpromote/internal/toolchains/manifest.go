@@ -83,7 +83,7 @@ func (c Config) runner(ctx context.Context, m manifest.Manifest) (toolchain.Driv
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: run: %w", m.Name, err)
 	}
-	return server.Runner(m.Name)
+	return server.Runner(m.Name, m.Run.Version)
 }
 
 // compiler is the part of a manifest's toolchain that compiles. If it cannot be had here, its tools have the profile alone.
