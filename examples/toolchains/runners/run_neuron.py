@@ -1,5 +1,5 @@
 """Runs NEFF files of AWS Neuron, for neuron.yaml: run_neuron.py VERSION, by nrtpy, AWS' Python layer over the Neuron runtime. A NEFF does not keep the names and
-types of the model's tensors, which model.json beside it has. It was never run on a NeuronCore: only with a stand-in of nrtpy.
+types of the model's tensors, which names.json beside it has. It was never run on a NeuronCore: only with a stand-in of nrtpy.
 
 Unknown here: what neuronx-cc calls the tensors of a NEFF. Where they have not the model's names, they are taken in the order of their numbers, as in
 input0 and input1, which is the order of the parameters of the HLO."""
@@ -26,7 +26,7 @@ def named(names, infos):
 
 class Engine:
     def __init__(self, path):
-        with open(os.path.join(os.path.dirname(path), "model.json"), encoding="utf-8") as f:
+        with open(os.path.join(os.path.dirname(path), "names.json"), encoding="utf-8") as f:
             about = json.load(f)
         self.model = NrtpyModel.load_from_neff(path)
         self.inputs = {i["name"]: (i["dtype"], i["shape"]) for i in about["inputs"]}

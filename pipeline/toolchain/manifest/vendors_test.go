@@ -45,7 +45,7 @@ case $model in *.onnx) ;; *) exit 65 ;; esac
 for name in o h weights.bin weights.txt; do { echo "of a stand-in, not of Glow"; cat "$model"; } > "$out/model.$name"; done
 `},
 		"neuron": {
-			program: "bin/neuron-neff", script: "neuron-neff", version: "2.25.3371.0", files: []string{"model.json", "model.neff"}, target: card("aws", "trn1", ""),
+			program: "bin/neuron-neff", script: "neuron-neff", version: "2.25.3371.0", files: []string{"model.neff", "names.json"}, target: card("aws", "trn1", ""),
 			first: "model.hlo.pb", names: `{"inputs": [{"name": "x", "dtype": "float32", "shape": [1, 4]}], "outputs": [{"name": "y", "dtype": "float32", "shape": [1, 3]}]}`,
 			runs: "neuron", states: true, wrong: [2]string{"name=self.given[name])", "name=name, core_id=1)"},
 			beside: map[string]string{"bin/neuronx-cc": `#!/bin/sh
