@@ -322,6 +322,9 @@ tensorrt() {
 	CARD="  - {name: card, os: linux, cpu: {arch: amd64}, toolchain: tensorrt, variants: [fp32]${arch:+, accelerator: {arch: $arch, product: $product\}}}"
 	example digits digits "$CARD"
 	example digits elsewhere "  - {name: other, os: linux, cpu: {arch: amd64}, toolchain: tensorrt, variants: [fp32], accelerator: {arch: $other, product: another}}"
+	for model in digits elsewhere; do # trtexec makes 1 of an open batch
+		echo 'shapes: {batch: 1}' >>"$dir/$model/mlpromote.yaml"
+	done
 	while_time build sh -c "cd '$dir/digits' && '$mlpromote' build --verbose"
 	while_time build-elsewhere sh -c "cd '$dir/elsewhere' && '$mlpromote' build"
 	while_time verify "$mlpromote" verify staging/gpu/digits:1.0.0 --output json --verbose

@@ -27,7 +27,7 @@ for value in model.graph.input:
         dtype = numpy.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         inputs.append({"name": value.name, "dtype": dtype.name, "shape": [d.dim_value or 1 for d in tensor.shape.dim]})
 given = [torch.from_numpy(numpy.zeros(i["shape"], i["dtype"])).to("cuda") for i in inputs]
-module = torch_tensorrt.compile(onnx2torch.convert(model).eval().to("cuda"), ir="dynamo", arg_inputs=given)
+module = torch_tensorrt.compile(onnx2torch.convert(model).eval().to("cuda"), ir="dynamo", arg_inputs=given, disable_tf32=True)
 torch_tensorrt.save(module, os.path.join(out, "model.pt2"), output_format="exported_program", arg_inputs=given)
 with open(os.path.join(out, "model.json"), "w", encoding="utf-8") as f:
     json.dump({"inputs": inputs, "outputs": [o.name for o in model.graph.output]}, f, sort_keys=True)

@@ -76,8 +76,8 @@ for name in model_org.xmodel model.xmodel meta.json md5sum.txt; do { echo "of a 
 			runs: "tensorrt", wrong: [2]string{"checked(cuda.cudaStreamSynchronize(self.stream))", "pass"},
 			program: "trtexec", version: "100100", files: []string{"model.plan", "tuning/timing.cache"}, target: card("nvidia", "sm_80", "A100"),
 			standIn: `[ "$*" = --help ] && { echo "&&&& RUNNING TensorRT.trtexec [TensorRT v100100] # trtexec --help"; exit; }
-model=${1#--onnx=} plan=${2#--saveEngine=} cache=${4#--timingCacheFile=}
-[ "$*" = "--onnx=$model --saveEngine=$plan --skipInference --timingCacheFile=$cache" ] || exit 64
+model=${1#--onnx=} plan=${2#--saveEngine=} cache=${5#--timingCacheFile=}
+[ "$*" = "--onnx=$model --saveEngine=$plan --skipInference --noTF32 --timingCacheFile=$cache" ] || exit 64
 echo "of a stand-in" > "$cache"
 { echo "of a stand-in, not of TensorRT"; cat "$model"; } > "$plan"
 `},
@@ -201,6 +201,9 @@ func TestExamplesRunTheirTools(t *testing.T) {
 			t.Parallel()
 			m := v.standing(t, name)
 			d, profile := v.chained(t, m)
+			if gpu := v.target.Accelerator != nil && v.target.Accelerator.Vendor == "nvidia"; profile.NeedsDevice != gpu {
+				t.Errorf("its compiler needs the accelerator: %t, want %t", profile.NeedsDevice, gpu)
+			}
 			outcome, err := v.compile(t, d, profile)
 			if err != nil {
 				t.Fatal(err)

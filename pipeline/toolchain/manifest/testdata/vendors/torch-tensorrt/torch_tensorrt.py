@@ -11,9 +11,9 @@ class GraphModule:
         self.model = model
 
 
-def compile(module, ir="default", arg_inputs=None):
-    tell("torch_tensorrt.compile", module, ir=ir, arg_inputs=arg_inputs)
-    want(isinstance(module, onnx2torch.Module) and module.device == "cuda" and not module.training and ir == "dynamo", "a module that infers, on cuda")
+def compile(module, ir="default", arg_inputs=None, disable_tf32=False):
+    tell("torch_tensorrt.compile", module, ir=ir, arg_inputs=arg_inputs, disable_tf32=disable_tf32)
+    want(isinstance(module, onnx2torch.Module) and module.device == "cuda" and not module.training and ir == "dynamo" and disable_tf32, "a module that infers, on cuda")
     want([(t.device, t.shape) for t in arg_inputs] == [("cuda", (1, 4))], "inputs of a fixed size, on cuda")
     return GraphModule(module.model)
 
