@@ -297,7 +297,7 @@ within() {
 		${DRY:+/^tied_to:/d; /^  device:/d; s/^  exact_runtime: .*/  exact_runtime: false/}" "$root/examples/toolchains/tensorrt.yaml"
 }
 
-# It stops before ten minutes are over: a lent machine may go back then.
+# It starts no step after nine minutes: a lent machine may go back after ten.
 tensorrt() {
 	began=$(date +%s)
 	python=${PYTHON:-$(command -v python3)}

@@ -82,7 +82,7 @@ func read(path string) (map[string]Tensor, error) {
 }
 
 // fits checks that the shard has the inputs of an engine. A tensor of an input's rank gives each case a leading dimension of 1, one of a rank
-// more gives it none.
+// more adds none.
 func (s *shard) fits(e Engine) error {
 	s.cases = -1
 	for name, want := range e.Inputs() {

@@ -77,7 +77,7 @@ func TestEdgeTPURunnerOnLiteRT(t *testing.T) {
 	}
 }
 
-// qnnEnvironment is a Python environment below one folder, whose Python is the system's, with onnxruntime-qnn and onnx. Its packages take 700 MB, so
+// qnnEnvironment is the folder of a Python environment with onnxruntime-qnn and onnx, on the system's Python. Its packages take 700 MB, so
 // this project does not install them.
 const qnnEnvironment = "MLPROMOTE_TEST_QNN"
 

@@ -1,4 +1,4 @@
-"""Stands in for onnx2torch, whose convert makes a module of PyTorch."""
+"""Stands in for onnx2torch: convert makes a module of PyTorch."""
 
 from conversation import tell
 
