@@ -6,12 +6,15 @@
 #                                   is refused, and writes DIR/gpu.md and DIR/evidence
 #   tools/gpu-proof.sh host DIR     on a machine with a GPU whose Python, PYTHON, has PyTorch and JAX for it: registers that Python
 #                                   as toolchains, builds with them, does the same as prove, and writes DIR/host
+#   tools/gpu-proof.sh tensorrt DIR on a machine with a GPU, trtexec on PATH and a Python, PYTHON, with tensorrt, cuda-python, numpy and
+#                                   onnxruntime: builds by examples/toolchains/tensorrt.yaml, verifies with its runner, promotes, shows
+#                                   what is refused, and writes DIR/tensorrt
 #   tools/gpu-proof.sh document DIR copies what was written into docs, and prints nothing else
 #   tools/gpu-proof.sh              build, prove and document, in a new folder
 #
 # MLPROMOTE is the program, PYTHON a Python that has the packages onnxruntime and iree-base-runtime in the
 # versions of the lock files; without it the installs of mlpromote are used. DRY=1 lets host build for the processor where there is
-# no GPU, which shows that the steps work, and nothing else. LIMIT is how many seconds host may take: what does not fit is left out.
+# no GPU, and tensorrt without one, which shows that the steps work, and nothing else. LIMIT is how many seconds host may take: what does not fit is left out.
 # Exit codes: 6 where this machine has no GPU that mlpromote sees, 1 where a proof failed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -287,9 +290,67 @@ host() {
 	python3 "$proof/hostpage.py" "$dir"
 }
 
-usage="usage: tools/gpu-proof.sh [build DIR | prove DIR | host DIR | document DIR]"
+# within: what a manifest of TensorRT is in this folder. In a dry run its engines are for no accelerator.
+within() {
+	sed "s|^executable: .*|executable: $(command -v trtexec)|
+		s|/opt/mlpromote/runners|$dir/runners|; s|/opt/tensorrt/bin/python|$python|
+		${DRY:+/^tied_to:/d; /^  device:/d; s/^  exact_runtime: .*/  exact_runtime: false/}" "$root/examples/toolchains/tensorrt.yaml"
+}
+
+# It starts no step after nine minutes: a lent machine may go back after ten.
+tensorrt() {
+	began=$(date +%s)
+	python=${PYTHON:-$(command -v python3)}
+	dir="$dir/tensorrt"
+	rm -rf "$dir"
+	mkdir -p "$dir/results" "$dir/runners" "$dir/toolchains" "$dir/data"
+	export MLPROMOTE_INSTALLS="$dir/installs" MLPROMOTE_CACHE="$dir/cache" MLPROMOTE_DATA="$dir/data" MLPROMOTE_TOOLCHAINS="$dir/toolchains" LIMIT="${LIMIT:-540}"
+	command -v trtexec >/dev/null || { echo "gpu-proof: trtexec is not on PATH: install TensorRT" >&2; exit 1; }
+	step node "$mlpromote" node describe --output json
+	# shellcheck disable=SC2046 # two words
+	set -- $(python3 -c 'import json, sys; print(*next(((a["arch"], a["product"]) for a in json.load(sys.stdin).get("accelerators", [])), ()))' <"$dir/results/node.out")
+	if [ $# -ne 2 ] && [ -z "${DRY:-}" ]; then
+		echo "gpu-proof: this machine has no GPU that mlpromote sees: nvidia-smi must list one" >&2
+		exit 6
+	fi
+	arch=${1:-} product=${2:-} other=sm_80
+	[ "$arch" != sm_80 ] || other=sm_90
+	cp "$root/examples/toolchains/runners/run_tensorrt.py" "$dir/runners"
+	within >"$dir/toolchains/tensorrt.yaml"
+	step register-onnxruntime "$mlpromote" toolchain install onnxruntime --python "$python"
+	step conformance "$mlpromote" toolchain check "$dir/toolchains/tensorrt.yaml" ${arch:+--set "accelerator.arch=$arch" --set "accelerator.product=$product"}
+	CARD="  - {name: card, os: linux, cpu: {arch: amd64}, toolchain: tensorrt, variants: [fp32]${arch:+, accelerator: {arch: $arch, product: $product\}}}"
+	example digits digits "$CARD"
+	example digits elsewhere "  - {name: other, os: linux, cpu: {arch: amd64}, toolchain: tensorrt, variants: [fp32], accelerator: {arch: $other, product: another}}"
+	for model in digits elsewhere; do # trtexec makes 1 of an open batch
+		echo 'shapes: {batch: 1}' >>"$dir/$model/mlpromote.yaml"
+	done
+	while_time build sh -c "cd '$dir/digits' && '$mlpromote' build --verbose"
+	while_time build-elsewhere sh -c "cd '$dir/elsewhere' && '$mlpromote' build"
+	while_time verify "$mlpromote" verify staging/gpu/digits:1.0.0 --output json --verbose
+	while_time check "$mlpromote" report check staging/gpu/digits:1.0.0 --save "$dir/kept"
+	python3 "$proof/runtime.py" "$dir/results/verify.out" >"$dir/results/here.json"
+	sed "s/${arch:-no such arch}/$other/" "$dir/results/here.json" >"$dir/results/other.json"
+	while_time type "$mlpromote" node-type put here "$dir/results/here.json"
+	environments here
+	while_time promote "$mlpromote" promote staging/gpu/digits:1.0.0
+	while_time pull "$mlpromote" pull gpu/digits --env prod --node "$dir/results/here.json" -o "$dir/pulled"
+	while_time resolve-elsewhere "$mlpromote" resolve gpu/digits --env prod --node "$dir/results/other.json" --explain
+	cp -R "$dir/data" "$dir/tampered"
+	step tamper python3 "$proof/tamper.py" "$dir/results/verify.out" "$dir/tampered" all
+	while_time verify-tampered "$mlpromote" verify staging/gpu/digits:1.0.0 --data "$dir/tampered"
+	{
+		trtexec --help 2>&1 | sed -n 's/.*\[TensorRT v\([0-9]*\)\].*/trtexec prints version \1. /p' | head -n 1
+		"$python" -c 'import tensorrt; print("The package tensorrt has version", tensorrt.__version__ + ".")'
+		nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv,noheader | sed 's/.*/GPU: &./'
+	} >"$dir/results/versions.out" 2>/dev/null || true
+	echo "$(($(date +%s) - began))" >"$dir/results/seconds.out"
+	python3 "$proof/tensorrtpage.py" "$dir"
+}
+
+usage="usage: tools/gpu-proof.sh [build DIR | prove DIR | host DIR | tensorrt DIR | document DIR]"
 case ${1:-all} in
-build | prove | host | document)
+build | prove | host | tensorrt | document)
 	[ $# -eq 2 ] || { echo "$usage" >&2; exit 2; }
 	mkdir -p "$2"
 	dir=$(cd "$2" && pwd)
@@ -303,15 +364,21 @@ esac
 document() {
 	mkdir -p "$root/docs/evidence"
 	if [ -e "$dir/gpu.md" ]; then
-		python3 "$proof/section.py" "$root/docs/gpu.md" >"$dir/kept.md" # what host wrote stays as it is
+		for part in host tensorrt; do # they stay as they are
+			python3 "$proof/section.py" "$part" "$root/docs/gpu.md" >"$dir/kept-$part.md"
+		done
 		cp "$dir/gpu.md" "$root/docs/gpu.md"
-		python3 "$proof/section.py" "$root/docs/gpu.md" "$dir/kept.md"
+		for part in host tensorrt; do
+			python3 "$proof/section.py" "$part" "$root/docs/gpu.md" "$dir/kept-$part.md"
+		done
 		cp "$dir"/evidence/* "$root/docs/evidence/"
 	fi
-	if [ -e "$dir/host/host.md" ]; then
-		python3 "$proof/section.py" "$root/docs/gpu.md" "$dir/host/host.md"
-		cp "$dir"/host/evidence/* "$root/docs/evidence/"
-	fi
+	for part in host tensorrt; do
+		if [ -e "$dir/$part/$part.md" ]; then
+			python3 "$proof/section.py" "$part" "$root/docs/gpu.md" "$dir/$part/$part.md"
+			cp "$dir/$part"/evidence/* "$root/docs/evidence/"
+		fi
+	done
 }
 case ${1:-all} in
 all) build && prove && document ;;

@@ -121,7 +121,7 @@ func toolsFor(ctx context.Context, env *run.Env, in *ingest.Inputs, keepGoing bo
 		for _, name := range e.Tools() {
 			err, tried := failed[name]
 			if !tried {
-				err = found.Open(ctx, env, name)
+				err = found.OpenCompiler(ctx, env, name)
 				failed[name] = err
 				lacking.err = errors.Join(lacking.err, err)
 			}

@@ -49,6 +49,15 @@ type Tools map[string]Tool
 
 // Open adds a toolchain, installing it where the pipeline was told to.
 func (t Tools) Open(ctx context.Context, env *Env, name string) error {
+	return t.open(ctx, env, name, true)
+}
+
+// OpenCompiler adds a toolchain for a build, which works without the program that runs its engines: Runtime is empty then.
+func (t Tools) OpenCompiler(ctx context.Context, env *Env, name string) error {
+	return t.open(ctx, env, name, false)
+}
+
+func (t Tools) open(ctx context.Context, env *Env, name string, runs bool) error {
 	if _, ok := t[name]; ok {
 		return nil
 	}
@@ -62,7 +71,8 @@ func (t Tools) Open(ctx context.Context, env *Env, name string) error {
 	}
 	runtime := identity
 	if opened.Timing != nil {
-		if runtime, err = opened.Timing.Identity(ctx); err != nil {
+		runtime, err = opened.Timing.Identity(ctx)
+		if err != nil && (runs || !registry.HasCode(err, registry.CodeUnavailable)) {
 			return err
 		}
 	}
@@ -77,7 +87,7 @@ func (t Tools) names() []string { return slices.Sorted(maps.Keys(t)) }
 func (t Tools) Runtimes() map[string]string {
 	found := make(map[string]string, len(t))
 	for name, tool := range t {
-		if tool.Profile.Name != "" { // what only quantizes runs nothing
+		if tool.Profile.Name != "" && tool.Runtime.Version != "" { // what only quantizes runs nothing
 			found[name] = tool.Runtime.Version
 		}
 	}

@@ -28,3 +28,12 @@ func (s split) Do(ctx context.Context, job Job, outDir string) (Outcome, error) 
 	}
 	return s.compile.Do(ctx, job, outDir)
 }
+
+// Absent returns the driver of a program that cannot be started here: each use of it is the error why.
+func Absent(why error) Driver { return absent{why} }
+
+type absent struct{ why error }
+
+func (a absent) Identity(context.Context) (Identity, error) { return Identity{}, a.why }
+
+func (a absent) Do(context.Context, Job, string) (Outcome, error) { return Outcome{}, a.why }

@@ -1,18 +1,19 @@
-"""Puts a section into a page, between two marks: section.py PAGE SECTION. Without SECTION, prints the section that the page has."""
+"""Puts the section of a part, host or tensorrt, into a page, between two marks: section.py PART PAGE SECTION. Without SECTION, prints the section that the page has."""
 
 import sys
 
-BEGIN, END = "<!-- written by tools/gpu-proof.sh host -->\n", "<!-- end of that -->\n"
+part, path = sys.argv[1:3]
+BEGIN, END = f"<!-- written by tools/gpu-proof.sh {part} -->\n", "<!-- end of that -->\n"
 
-with open(sys.argv[1], encoding="utf-8") as f:
+with open(path, encoding="utf-8") as f:
     page = f.read()
 before, _, rest = page.partition(BEGIN)
 section, _, after = rest.partition(END)
-if len(sys.argv) == 2:
+if len(sys.argv) == 3:
     print(section, end="")
     sys.exit()
-with open(sys.argv[2], encoding="utf-8") as f:
+with open(sys.argv[3], encoding="utf-8") as f:
     section = f.read()
 if section:
-    with open(sys.argv[1], "w", encoding="utf-8") as f:
+    with open(path, "w", encoding="utf-8") as f:
         f.write(before.rstrip("\n") + "\n\n" + BEGIN + section.rstrip("\n") + "\n" + END + after)

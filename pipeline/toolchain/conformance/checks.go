@@ -104,7 +104,7 @@ func (s *session) runJob(ctx context.Context, cases string) (toolchain.Job, erro
 func (s *session) jobOf(cases string, engines map[string]toolchain.Outcome) (toolchain.Job, error) {
 	shard, err := toolchain.FileInput(toolchain.RoleCases, shardName, cases)
 	job := toolchain.Job{
-		Verb: toolchain.VerbRun, Inputs: []toolchain.Input{shard},
+		Verb: toolchain.VerbRun, Inputs: []toolchain.Input{shard}, Accelerators: s.Accelerators,
 		Run: &toolchain.RunOptions{Rounds: rounds, Warmup: 1, Level: s.Profile.Level},
 	}
 	if len(engines) > 1 {

@@ -27,7 +27,9 @@ type Subject struct {
 	Cases   string         // path of a shard of cases for it
 	Count   int            // of cases in it
 	Want    string         // path of a shard of right outputs; empty: they are not known
-	Scratch string         // folder for files, which the caller removes
+	// Accelerators are the vendors of accelerators that the engine is for: a run may use them, and a compilation if the profile needs one.
+	Accelerators []string
+	Scratch      string // folder for files, which the caller removes
 	// CommandLine is true for a compiler that a manifest describes: it has no options and verbs to refuse, and reports every
 	// failure alike.
 	CommandLine bool
@@ -107,7 +109,11 @@ func (s *session) do(ctx context.Context, job toolchain.Job) (toolchain.Outcome,
 // compileJob compiles the model.
 func (s *session) compileJob(path string) (toolchain.Job, error) {
 	model, err := toolchain.FileInput(toolchain.RoleModel, cmp.Or(s.Input, "model.onnx"), path)
-	return toolchain.Job{Verb: toolchain.VerbCompile, Options: s.Options, Inputs: []toolchain.Input{model}}, err
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: s.Options, Inputs: []toolchain.Input{model}}
+	if s.Profile.NeedsDevice {
+		job.Accelerators = s.Accelerators
+	}
+	return job, err
 }
 
 func (s *session) compile(ctx context.Context, model string) (toolchain.Outcome, error) {

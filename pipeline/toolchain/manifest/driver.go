@@ -124,6 +124,7 @@ func (m Manifest) Profile() toolchain.Profile {
 	return toolchain.Profile{
 		Server: server, Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
 		CompileOnly: m.Run == nil, OwnRunner: m.Run != nil, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
+		NeedsDevice: m.Compile.Device,
 	}
 }
 

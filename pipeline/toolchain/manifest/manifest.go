@@ -49,6 +49,7 @@ type Version struct {
 type Compile struct {
 	From      *From    `yaml:"from" doc:"What compiles the model first, for a tool that takes no ONNX"`
 	Arguments []string `yaml:"arguments,required" doc:"Arguments of the program; {model}, {out} and fields of the target in braces"`
+	Device    bool     `yaml:"device" doc:"The program needs the accelerator of the target, as trtexec does: it compiles only where there is one, and may use it. Default: false"`
 }
 
 // From is the toolchain that compiles the model before the tool: one of this project, or of another

@@ -1,6 +1,7 @@
 package toolchains
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -59,6 +60,9 @@ func (c Config) CheckManifest(ctx context.Context, path string, set map[string]s
 	}
 	defer temp.Remove()
 	of := &conformance.Subject{Scratch: temp.Path, CommandLine: true}
+	if target.Accelerator != nil {
+		of.Accelerators = []string{cmp.Or(target.Accelerator.Vendor, "nvidia")} // as in a spec
+	}
 	of.New = func(ctx context.Context) (toolchain.Driver, error) {
 		tools, err := c.drivers(c.InstallMissing, nil, Replacements{})(ctx, name)
 		return tools.Engines, err

@@ -66,10 +66,15 @@ func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string, 
 		return compiler, why == nil, why
 	}
 	runner, err := c.runner(ctx, m)
-	if err != nil {
+	switch {
+	case registry.HasCode(why, registry.CodeInvalid):
+		return run.Toolchain{}, false, why
+	case err != nil && (why != nil || !registry.HasCode(err, registry.CodeUnavailable)):
 		return run.Toolchain{}, false, err
+	case err != nil:
+		runner = toolchain.Absent(err)
 	}
-	// A machine may have the runner alone, as nodes do.
+	// A machine may have the runner alone, as nodes do, or the compiler alone, as builders without the accelerator do.
 	compiler.Engines, compiler.Timing = toolchain.Split(compiler.Engines, why, w.driver(runner, compiler.Profile.Cost)), runner
 	return compiler, true, nil
 }

@@ -5,10 +5,12 @@ import   role "model", one file source.jax that jax.export wrote, to model.onnx.
 compile  role "model", one .onnx file and its external data, to model.jax, which is StableHLO
          as jax.export writes it, for the processor, or with option device cuda for GPUs of NVIDIA, tpu for TPUs of Google,
          none of which need be here. XLA makes machine code of it where it is loaded. With option
-         form hlo, to model.hlo.pb, a serialized HloModuleProto, for compilers that take it.
+         form hlo, to model.hlo.pb, a serialized HloModuleProto, for compilers that take it, and model.json, the names, types
+         and shapes of its parameters and results, in order.
 run      such files on cases, for a source and for an engine alike.
 """
 
+import json
 import os
 import sys
 
@@ -87,8 +89,10 @@ def hlo(request, function, feeds):
     open_ = sorted(name for name, feed in feeds.items() if not all(isinstance(d, int) for d in feed.shape))
     if open_:
         raise Refused("unsupported_format", f"input {', '.join(open_)} has open dimensions, and HLO has numbers: give the model fixed shapes")
-    module = function.lower(feeds).compiler_ir(dialect="hlo")
-    write(request, "model.hlo.pb", module.as_serialized_hlo_module_proto())
+    lowered = function.lower(feeds)
+    write(request, "model.hlo.pb", lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto())
+    about = {kind: [{"name": name, "dtype": str(t.dtype), "shape": list(t.shape)} for name, t in sorted(of.items())] for kind, of in (("inputs", feeds), ("outputs", lowered.out_info))}
+    write(request, "model.json", json.dumps(about, sort_keys=True, indent=1).encode() + b"\n")
     return {"engine": {"format": "hlo", "entry": "model.hlo.pb"}, "parameters": sorted(feeds)}
 
 
