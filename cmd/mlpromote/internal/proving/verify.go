@@ -140,6 +140,12 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
+	claims, _, unread := i.Claims(ctx, result.Ref.Environment, result.Release)
+	if unread == nil { // verify itself has read them before
+		for _, warning := range evidence.LabelWarningsOf(result.Release, claims) {
+			a.UI.Note("warning: %s", warning)
+		}
+	}
 	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0 && env.Server == ""), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
