@@ -85,6 +85,7 @@ func buildRelease(ctx context.Context, a *program.App, i *wiring.Instance, s *sp
 		return err
 	}
 	env := a.Pipeline(i, m, own)
+	env.BeforeInstall = func(ctx context.Context) error { return env.UseBuilderKey(ctx, s.Model) }
 	env.Planned = func(plan plan.Plan) {
 		warnTaken(a, takenIn(ctx, i, plan))
 		warnReplaced(ctx, a, i, env, s, plan)
