@@ -96,6 +96,7 @@ func (cs *Set) convertShard(in toolchain.Input, of artifact.Shard, iface validat
 			if t, err = castTo(given, stored); err != nil {
 				return fmt.Errorf("tensor %q: %w", name, err)
 			}
+			cs.noteRounding(input, given, t)
 			eachChanged(given, t, func(i int) { cs.Changed[of.First+i/max(given.Len()/of.Count, 1)] = true })
 		}
 		tensors[name] = t
