@@ -9,6 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// rounding is what a conversion changes in inputs.
+type rounding []roundedInput
+
 // roundedInput is an input whose values a conversion changed, by its columns.
 type roundedInput struct {
 	info    validators.TensorInfo
@@ -26,17 +29,17 @@ func (c roundedColumn) share() float64 {
 	return c.error / (c.high - c.low)
 }
 
-// noteRounding notes what a conversion changes in each column of an input.
-func (cs *Set) noteRounding(info validators.TensorInfo, given, converted tensor.Tensor) {
+// note notes what a conversion changes in each column of an input.
+func (r *rounding) note(info validators.TensorInfo, given, converted tensor.Tensor) {
 	var of *roundedInput
-	for i := range cs.rounded {
-		if cs.rounded[i].info.Name == info.Name {
-			of = &cs.rounded[i]
+	for i := range *r {
+		if (*r)[i].info.Name == info.Name {
+			of = &(*r)[i]
 		}
 	}
 	if of == nil {
-		cs.rounded = append(cs.rounded, roundedInput{info: info})
-		of = &cs.rounded[len(cs.rounded)-1]
+		*r = append(*r, roundedInput{info: info})
+		of = &(*r)[len(*r)-1]
 		for range columnsOf(given) {
 			of.columns = append(of.columns, roundedColumn{low: math.Inf(1), high: math.Inf(-1)})
 		}
@@ -49,11 +52,10 @@ func (cs *Set) noteRounding(info validators.TensorInfo, given, converted tensor.
 	}
 }
 
-// MostRounded names the input or column that loses most by the conversion, as a share of the range of its values. It is empty if none loses
-// anything.
-func (cs *Set) MostRounded() string {
+// most names the input or column that loses most, as a share of the range of its values. It is empty if none loses anything.
+func (r rounding) most() string {
 	most, name := 0.0, ""
-	for _, of := range cs.rounded {
+	for _, of := range r {
 		for i, c := range of.columns {
 			if c.share() > most {
 				most, name = c.share(), columnName(of.info, i, len(of.columns))

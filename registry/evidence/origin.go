@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/artifact"
 )
 
 // Origin says where a spec came from and which CI job built it. It is part of the provenance of an engine. The
@@ -91,17 +90,6 @@ func (o Origin) String() string {
 		text += "; the model is " + o.Source
 	}
 	return registry.PlainText(text)
-}
-
-// OriginOf returns where the spec of a release came from, by the claims that count; nil if none names it.
-func OriginOf(r artifact.Release, claims []Claim) *Origin {
-	counted, _ := Accept(r, claims)
-	for _, c := range counted {
-		if from := c.Statement.Origin(); from != nil && c.Subject == r.Digest {
-			return from
-		}
-	}
-	return nil
 }
 
 // Origin reads from a statement of provenance where the spec came from. It is nil where the statement does not

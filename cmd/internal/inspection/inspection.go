@@ -124,7 +124,7 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	if _, summary, ok := policy.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, ref.Model)); ok {
 		found.Summary = &summary
 	}
-	found.LeftOut, found.Origin = evidence.LeftOutOf(r, claims), evidence.OriginOf(r, claims)
+	found.LeftOut, found.Origin = evidence.LeftOutOf(r, claims), Origin(r, claims)
 	for _, c := range counted {
 		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
 			found.CrossCheck = check

@@ -32,7 +32,7 @@ func warnReplaced(ctx context.Context, a *program.App, i *wiring.Instance, env *
 		return
 	}
 	var was, is evidence.GitOrigin
-	if from := evidence.OriginOf(r, claims); from != nil {
+	if from := inspection.Origin(r, claims); from != nil {
 		was = from.Git
 	}
 	if from, err := env.Origin(ctx, s.File, s.Files.Opened()); err == nil && from != nil {

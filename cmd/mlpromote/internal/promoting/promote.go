@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
@@ -211,7 +212,7 @@ func tellBuild(ctx context.Context, a *program.App, i *wiring.Instance, p api.Pr
 	if err != nil {
 		return
 	}
-	for _, warning := range evidence.LabelWarningsOf(release, claims) {
+	for _, warning := range inspection.LabelWarnings(release, claims) {
 		a.UI.Note("warning: %s", warning)
 	}
 	if left := evidence.LeftOutOf(release, claims); len(left) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
@@ -142,7 +143,7 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	}
 	claims, _, unread := i.Claims(ctx, result.Ref.Environment, result.Release)
 	if unread == nil { // verify itself has read them before
-		for _, warning := range evidence.LabelWarningsOf(result.Release, claims) {
+		for _, warning := range inspection.LabelWarnings(result.Release, claims) {
 			a.UI.Note("warning: %s", warning)
 		}
 	}
