@@ -18,15 +18,15 @@ type roundedInput struct {
 	columns []roundedColumn
 }
 
-// roundedColumn has the range of the values of a column, and the largest error of them.
-type roundedColumn struct{ low, high, error float64 }
+// roundedColumn has the range of the values of a column, and the largest error among them.
+type roundedColumn struct{ low, high, largest float64 }
 
 // share is the largest error as a share of the range of the values.
 func (c roundedColumn) share() float64 {
 	if c.high <= c.low {
 		return 0
 	}
-	return c.error / (c.high - c.low)
+	return c.largest / (c.high - c.low)
 }
 
 // note notes what a conversion changes in each column of an input.
@@ -47,7 +47,7 @@ func (r *rounding) note(info validators.TensorInfo, given, converted tensor.Tens
 	to := converted.Float64s()
 	for i, v := range given.Float64s() {
 		if c := &of.columns[i%len(of.columns)]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-			c.low, c.high, c.error = min(c.low, v), max(c.high, v), max(c.error, math.Abs(v-to[i]))
+			c.low, c.high, c.largest = min(c.low, v), max(c.high, v), max(c.largest, math.Abs(v-to[i]))
 		}
 	}
 }

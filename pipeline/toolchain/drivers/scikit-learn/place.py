@@ -8,10 +8,10 @@ NAMED = 8  # columns that a message names
 def place_of(estimator, op, converts):
     """The steps and columns of the part whose class is op, or else of the only part that converts refuses alone; empty if that is not known,
     and for an estimator that is no pipeline."""
-    all = list(parts(estimator, (), None))
-    found = [p for p in all if p[0] and op == class_of(p[1])] if op else []
-    if not found and len(all) > 1:
-        found = [p for p in all if not converts(p[1], kinds_of(p[1], p[2]))]
+    leaves = list(parts(estimator, (), None))
+    found = [p for p in leaves if p[0] and op == class_of(p[1])] if op else []
+    if not found and len(leaves) > 1:
+        found = [p for p in leaves if not converts(p[1], kinds_of(p[1], p[2]))]
     if len(found) != 1 or not found[0][0]:
         return ""
     steps, _, columns = found[0]
