@@ -439,7 +439,7 @@ func TestDraftLimitsAccuracy(t *testing.T) {
 		want  string // in the text; empty: no limit on accuracy
 	}{
 		"scores of many cases":      {softmax, 10000, cases.LabelFacts{Each: 1}, "metric: top1, drop: {max: 1%}"},
-		"scores of few cases":       {softmax, 20, cases.LabelFacts{Each: 1}, "# The labels decide nothing: 20 cases prove too little for a limit on top1; about 72 would"},
+		"scores of few cases":       {softmax, 20, cases.LabelFacts{Each: 1}, "# The labels decide nothing: 20 cases prove too little for a limit on top1; mlpromote plan shows how many it takes"},
 		"scores of one case":        {softmax, 1, cases.LabelFacts{Each: 1}, ""},
 		"values":                    {scaling(1.5, 1, ""), 20, cases.LabelFacts{}, "metric: rmse, drop: {max: 5%}"},
 		"several real numbers":      {row, 300, cases.LabelFacts{Real: true, Each: 10}, `{"y": {kind: value}}   # guessed: it has 10 numbers for each case, as the labels, which are not whole`},

@@ -26,7 +26,7 @@ func (l Limits) confidence(attempts int) float64 {
 func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	before := len(j.found)
 	defer func() {
-		sayNonFinite(j.found[before:], r)
+		j.names.sayNonFinite(j.found[before:], r)
 		sayQuarter(j.found[before:], r)
 		sayOffset(j.found[before:], r)
 	}()
@@ -88,8 +88,8 @@ func (j *judgement) groups(output string, r tensor.Result) {
 		if g.Worst.Index >= 0 {
 			what, same = fmt.Sprintf("value %d varies", g.Worst.Index), "has almost the same always"
 		}
-		message := fmt.Sprintf("output %s: in the %s%s the reference's %s, and the engine %s",
-			output, registry.Count(g.Worst.Cases, "case"), with, what, same)
+		message := fmt.Sprintf("output %s: in the %s%s %s's %s, and %s %s",
+			output, registry.Count(g.Worst.Cases, "case"), with, j.names.Reference, what, j.names.Engine, same)
 		if g.Lost > 1 && g.Worst.By != "" {
 			message += fmt.Sprintf("; so it does in %s", registry.Count(g.Lost-1, "other group"))
 		}
@@ -124,8 +124,8 @@ func (j *judgement) classes(output string, r tensor.Result) {
 	check.Misses, check.Cases = figureOf(float64(worst.Lost)), worst.Cases
 	if j.settle(&check, nil); check.Verdict == evidence.VerdictFail {
 		j.fail(evidence.Reason{Code: ReasonLimit, Output: output, Figure: figure.KeptClasses, Limit: check.LimitValue(), Value: check.Value,
-			Message: fmt.Sprintf("output %s: %s: in %d of the %s in which the reference model answers it, the engine loses it at more than half of the places, or answers it at more others",
-				output, className(worst.Class), worst.Lost, registry.Count(worst.Cases, "case"))})
+			Message: fmt.Sprintf("output %s: %s: in %d of the %s in which %s answers it, %s loses it at more than half of the places, or answers it at more others",
+				output, className(worst.Class), worst.Lost, registry.Count(worst.Cases, "case"), j.names.Reference, j.names.Engine)})
 	}
 	j.checks = append(j.checks, check)
 }

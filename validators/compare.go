@@ -24,7 +24,7 @@ type Documents struct {
 // have, that counts as looser. Version is left to the caller.
 func Compare(now, was Documents) policy.Comparison {
 	return policy.Comparison{Looser: looser(now, was),
-		Interface: append(incompatible(now.Interface, was.Interface), dropped(now.Engines, was.Engines)...)}
+		Interface: append(now.Interface.Breaks(was.Interface), dropped(now.Engines, was.Engines)...)}
 }
 
 // loosening collects limits that are looser, each in words that say where, what it is and what it was.

@@ -52,24 +52,24 @@ func needsMore(now, was artifact.Engine) []string {
 	return more
 }
 
-// incompatible lists the differences that would break a caller of the interface that was: an input or
+// Breaks lists the differences that would break a caller of the interface that was: an input or
 // output that is gone or of another dtype or shape, an input that is new, sizes that are not accepted
 // any more, classes or features in another order.
-func incompatible(now, was Interface) []string {
-	c := compatibility{now: now, was: was, ties: map[string]string{}}
+func (i Interface) Breaks(was Interface) []string {
+	c := compatibility{now: i, was: was, ties: map[string]string{}}
 	for _, input := range was.Inputs {
-		c.tensor("input", input, now.Inputs, c.accepts)
+		c.tensor("input", input, i.Inputs, c.accepts)
 	}
-	for _, input := range now.Inputs {
+	for _, input := range i.Inputs {
 		if _, ok := find(was.Inputs, input.Name); !ok {
 			c.lines = append(c.lines, "input "+strconv.Quote(input.Name)+" is new, and callers do not give it")
 		}
 	}
 	for _, output := range was.Outputs {
-		c.tensor("output", output, now.Outputs, c.gives)
+		c.tensor("output", output, i.Outputs, c.gives)
 	}
-	c.order("inputs", now.Inputs, was.Inputs)
-	c.order("outputs", now.Outputs, was.Outputs)
+	c.order("inputs", i.Inputs, was.Inputs)
+	c.order("outputs", i.Outputs, was.Outputs)
 	return c.lines
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
@@ -43,21 +42,18 @@ func (s Sample) DefaultDrop(m accuracy.Metric, confidence float64) (limit float6
 	return 0, 0
 }
 
-// UnusedLabels describes what to do about labels that decide nothing, because no limit is on accuracy. It is empty without such labels.
-func (l Limits) UnusedLabels(i Interface, labels string, s Sample) string {
-	m, of, ok, err := i.Accuracy(nil)
-	if l.Accuracy != nil || labels == "" || !ok || err != nil {
-		return ""
+// ProposeDrop returns a limit on the loss in a metric as YAML. output is the key of its output, "output: scores, ", or empty. If the cases
+// prove too little for it, need is about how many such cases it takes. The limit is empty if that is not known.
+func (s Sample) ProposeDrop(m accuracy.Metric, output string, confidence float64) (limit string, need int) {
+	if m.Name == "" {
+		return "", 0
 	}
-	if of.isYesOrNo() {
-		return fmt.Sprintf("labels %q decide nothing: add accuracy: {metric: auc, drop: {max: 5%%}} to limits if they are 0 and 1", labels)
+	drop, need := s.DefaultDrop(m, confidence)
+	if drop == 0 && need == 0 {
+		return "", 0
 	}
-	drop, need := s.DefaultDrop(m, l.Confidence)
-	switch {
-	case drop > 0:
-		return fmt.Sprintf("labels %q decide nothing: add accuracy: {metric: %s, drop: {max: %.0f%%}} to limits", labels, m.Name, 100*drop)
-	case need > 0:
-		return fmt.Sprintf("labels %q decide nothing, and %s prove too little for a limit on %s: about %d would", labels, registry.Count(s.Cases, "case"), m.Name, need)
+	if need > 0 {
+		drop = mostDrop
 	}
-	return fmt.Sprintf("labels %q decide nothing: set limits.accuracy", labels)
+	return fmt.Sprintf("{metric: %s, %sdrop: {max: %.0f%%}}", m.Name, output, 100*drop), need
 }

@@ -74,27 +74,51 @@ func TestDefaultDrop(t *testing.T) {
 	}
 }
 
-// Labels that decide nothing are named, with what to write.
+// Labels that decide nothing are named, with what to write, and with the number of cases that also gives default limits their usual values.
 func TestUnusedLabels(t *testing.T) {
 	t.Parallel()
-	scores := validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: tensor.Float32, Kind: validators.KindScores,
-		Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}}}
-	limited := validators.Limits{Confidence: 0.95, Accuracy: &validators.AccuracyLimit{Metric: accuracy.Top1}}
+	low := map[string]validators.PrecisionLimits{validators.PrecisionFP32: {}}
 	for name, c := range map[string]struct {
-		limits validators.Limits
-		labels string
-		cases  int
-		want   string
+		metric, output string
+		limits         validators.Limits
+		cases          int
+		labels         []float64
+		few, want      string
 	}{
-		"a limit":       {limited, "label", 400, ""},
-		"no labels":     {validators.Limits{Confidence: 0.95}, "", 400, ""},
-		"enough cases":  {validators.Limits{Confidence: 0.95}, "label", 400, "add accuracy: {metric: top1, drop: {max: 2%}} to limits"},
-		"too few cases": {validators.Limits{Confidence: 0.95}, "label", 20, "20 cases prove too little for a limit on top1: about 7"},
+		"a limit":       {accuracy.Top1, "", validators.Limits{Accuracy: &validators.AccuracyLimit{Metric: accuracy.Top1}}, 400, nil, "", ""},
+		"enough cases":  {accuracy.Top1, "", validators.Limits{}, 400, nil, "", "add accuracy: {metric: top1, drop: {max: 2%}} to limits"},
+		"too few cases": {accuracy.Top1, "", validators.Limits{}, 20, nil, "", "20 cases prove too little for a limit on top1; with about 72, add accuracy: {metric: top1, drop: {max: 10%}} to limits"},
+		"one number":    {accuracy.Top1, "", validators.Limits{Precisions: low}, 20, nil, "with 480 it is 99 %", "top1; with about 480, add"},
+		"a rare label": {accuracy.AUC, "output: p, ", validators.Limits{}, 400, ones(20, 400), "",
+			"400 cases prove too little for a limit on auc; with about 1480, add accuracy: {metric: auc, output: p, drop: {max: 10%}} to limits"},
+		"a rare label and few": {accuracy.AUC, "output: p, ", validators.Limits{Precisions: low}, 20, ones(1, 20), "with 1480 it is 99 %", "auc; with about 1480, add"},
+		"a program":            {validators.MetricProgram, "", validators.Limits{}, 400, nil, "", "set limits.accuracy"},
 	} {
-		got := c.limits.UnusedLabels(scores, c.labels, validators.Sample{Cases: c.cases})
-		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		m, err := accuracy.Find(c.metric)
+		if err != nil {
+			t.Fatal(err)
 		}
+		labelled := validators.LabelledCases{Labels: "label", Metric: m, Output: c.output, Sample: validators.Sample{Cases: c.cases}}
+		if c.labels != nil {
+			labelled.Sample.Right = rightOf(t, m, c.labels)
+		}
+		c.limits.Confidence = validators.DefaultConfidence
+		if c.limits.Precisions != nil {
+			of, err := validators.DefaultLimits(validators.PrecisionFP32, validators.TensorInfo{Name: "y", DType: tensor.Float32, Kind: validators.KindScores,
+				Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}, c.cases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.limits.Precisions = map[string]validators.PrecisionLimits{validators.PrecisionFP32: {Outputs: map[string]validators.OutputLimits{"y": of}}}
+		}
+		few, got := c.limits.MoreCases(c.cases, labelled)
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") || !strings.Contains(few, c.few) || (few == "") != (c.few == "") {
+			t.Errorf("%s: %q and %q, want %q and %q", name, few, got, c.few, c.want)
+		}
+	}
+	none, unused := validators.Limits{Confidence: validators.DefaultConfidence}.MoreCases(400, validators.LabelledCases{})
+	if none != "" || unused != "" {
+		t.Errorf("without labels: %q and %q, want nothing", none, unused)
 	}
 }
 

@@ -132,6 +132,15 @@ func (i Interface) ScoredOutput(must bool) (name string, ok bool) {
 	return i.Outputs[0].Name, must
 }
 
+// Numbers returns how many numbers the tensor has for each case; 0 if its shape does not say that.
+func (t TensorInfo) Numbers() int64 {
+	each := int64(1)
+	for _, d := range t.Shape[min(1, len(t.Shape)):] {
+		each *= d.Size // 0 for a symbol
+	}
+	return each
+}
+
 // Stored returns the dtype of the tensors that hold cases of an input, and how many dimensions they
 // have besides the input's own and that of the cases: text takes one for its bytes.
 func (t TensorInfo) Stored() (dtype tensor.DType, extra int) {

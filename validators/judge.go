@@ -1,10 +1,12 @@
 package validators
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
@@ -73,6 +75,15 @@ type Measured struct {
 	// OtherSizes says that these cases have other sizes than all.
 	OtherSizes bool
 	Attempts   int // how often the engine was judged by these limits and cases, this time included; 0 means 1
+	// Sides are what messages call the reference and the engine. The zero Sides are those.
+	Sides Sides
+}
+
+// Sides are the names of the two that are compared, each with its article.
+type Sides struct{ Reference, Engine string }
+
+func (s Sides) named() Sides {
+	return Sides{cmp.Or(s.Reference, "the reference"), cmp.Or(s.Engine, "the engine")}
 }
 
 // Judgement is what limits say of an engine.
@@ -90,7 +101,7 @@ type Judgement struct {
 // Judge gives the verdict on an engine of a precision. What exceeds a limit fails. What was not
 // measured and has a limit is undecided, and so is what the cases cannot prove.
 func (l Limits) Judge(precision string, m Measured) Judgement {
-	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases, identical: identical(m.Outputs)}
+	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases, least: l.MinCases, identical: identical(m.Outputs), names: m.Sides.named()}
 	if m.Cases < l.MinCases {
 		j.undecided(evidence.Reason{Code: ReasonTooFewCases,
 			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(m.Cases, "case"), l.MinCases)})
@@ -130,6 +141,7 @@ type judgement struct {
 	confidence float64
 	cases      int // that ran
 	least      int // cases that the limits ask for
+	names      Sides
 	slices     []evidence.SliceAccuracy
 	full       int // of them, those in which the output at hand has elements
 	identical  int // of them, if no float output differs in a bit in any, and there are enough; else 0
@@ -153,24 +165,24 @@ func (j *judgement) judgement() Judgement {
 func (j *judgement) finite(name string, r tensor.Result) {
 	if r.NewNaN > 0 {
 		j.fail(evidence.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: evidence.Figure(r.NewNaN),
-			Message: fmt.Sprintf("output %s has %d NaN where the reference has none", name, r.NewNaN)})
+			Message: fmt.Sprintf("output %s has %d NaN where %s has none", name, r.NewNaN, j.names.Reference)})
 	}
 	if r.NewInf > 0 {
 		j.fail(evidence.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: evidence.Figure(r.NewInf),
-			Message: fmt.Sprintf("output %s has %s where the reference has none", name, registry.Count(r.NewInf, "infinity", "infinities"))})
+			Message: fmt.Sprintf("output %s has %s where %s has none", name, registry.Count(r.NewInf, "infinity", "infinities"), j.names.Reference)})
 	}
 }
 
 // sayNonFinite adds to the reasons about a figure which NaN or infinity it comes from: a cosine of
 // 0, say, can have other causes.
-func sayNonFinite(found Findings, r tensor.Result) {
+func (s Sides) sayNonFinite(found Findings, r tensor.Result) {
 	if r.Worst == nil || !math.IsInf(r.Worst.Excess, 1) {
 		return
 	}
 	for i, f := range found {
 		if f.Reason.Code == ReasonLimit && f.Reason.Figure != figure.Elements {
-			found[i].Reason.Message += fmt.Sprintf("; in case %d at %v the reference is %g and the engine %g",
-				r.Worst.Case, r.Worst.Index, r.Worst.Reference, r.Worst.Engine)
+			found[i].Reason.Message += fmt.Sprintf("; in case %d at %v %s is %g and %s %g",
+				r.Worst.Case, r.Worst.Index, s.Reference, r.Worst.Reference, s.Engine, r.Worst.Engine)
 		}
 	}
 }
@@ -212,8 +224,8 @@ func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Re
 			name, r.Failed, r.Elements, tolerance.ATol, tolerance.RTol)}
 	if w := r.Worst; w != nil {
 		reason.Case = w.Case
-		reason.Message += fmt.Sprintf(", the worst in case %d at %v: reference %g, engine %g",
-			w.Case, w.Index, w.Reference, w.Engine)
+		reason.Message += fmt.Sprintf(", the worst in case %d at %v: %s %g, %s %g",
+			w.Case, w.Index, strings.TrimPrefix(j.names.Reference, "the "), w.Reference, strings.TrimPrefix(j.names.Engine, "the "), w.Engine)
 	}
 	j.fail(reason)
 }

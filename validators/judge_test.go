@@ -1,6 +1,7 @@
 package validators_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -165,6 +166,22 @@ func TestJudgeAccuracyWithoutLabels(t *testing.T) {
 				t.Errorf("reasons %+v, want %s of top1 alone", reasons, c.code)
 			}
 		})
+	}
+}
+
+// Whoever compares two other things than a reference and an engine names them in the messages.
+func TestSides(t *testing.T) {
+	t.Parallel()
+	limits := judged(validators.OutputLimits{Cosine: &validators.AtLeast{Min: 1}})
+	measured := validators.Measured{Cases: 2, Sides: validators.Sides{Reference: "the original", Engine: "the ONNX file"},
+		Outputs: map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) {
+			r.NewNaN, r.CosineMin, r.Worst = 1, 0, &tensor.Element{Case: 1, Index: []int64{3}, Reference: 2, Engine: math.NaN(), Excess: math.Inf(1)}
+		})}}
+	text := fmt.Sprint(limits.Judge("fp32", measured).Reasons)
+	for _, want := range []string{"output logits has 1 NaN where the original has none", "in case 1 at [3] the original is 2 and the ONNX file NaN"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: want %q", text, want)
+		}
 	}
 }
 

@@ -214,11 +214,8 @@ type Proof struct {
 	Cases      int     `json:"cases"`
 	Confidence float64 `json:"confidence"`
 	Rate       float64 `json:"rate"` // the highest limit on a rate
-	// Drop is the lowest limit on a drop of accuracy; 0 where the metric is no rate, since more than the number of cases counts.
+	// Drop is the lowest limit on a drop of accuracy; 0 without such a limit, and if the metric is no rate, since more than the number of cases counts.
 	Drop float64 `json:"drop,omitempty"`
-	// Next is the next higher of the usual limits on rates, and NextCases how many cases it takes.
-	Next      float64 `json:"next"`
-	NextCases int     `json:"nextCases"`
 }
 
 func isOfRate(metric string) bool {
@@ -226,23 +223,14 @@ func isOfRate(metric string) bool {
 	return err == nil && m.Rate
 }
 
-// usualRates are limits on rates that people ask for.
-var usualRates = []float64{0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.99999}
-
 // Proof says what a number of cases can prove by these limits; nil without cases.
 func (l Limits) Proof(cases int) *Proof {
 	if cases < 1 {
 		return nil
 	}
 	p := Proof{Cases: cases, Confidence: l.Confidence, Rate: 1 - stats.UpperRate(0, cases, l.Confidence)}
-	if l.Accuracy == nil || isOfRate(l.Accuracy.Metric) {
+	if l.Accuracy != nil && isOfRate(l.Accuracy.Metric) {
 		_, p.Drop = stats.PairedDrop(0, 0, cases, l.Confidence)
-	}
-	for _, rate := range usualRates {
-		if rate > p.Rate {
-			p.Next, p.NextCases = rate, stats.CasesFor(1-rate, l.Confidence)
-			break
-		}
 	}
 	return &p
 }

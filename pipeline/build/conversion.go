@@ -39,6 +39,9 @@ func countConverted(ctx context.Context, m Maker, to run.Reporter, golden *golde
 	}
 	golden.Set.Conversion = &artifact.Conversion{Cases: len(set.Changed), Answers: len(answers)}
 	if text := goldenset.ConversionText(golden.Set, kind); text != "" {
+		if most := set.MostRounded(); most != "" {
+			text += "; " + most + " loses most of its range"
+		}
 		golden.Warnings = append(golden.Warnings, text)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/goldenset"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/evidence"
 	"mlpromote.dev/mlpromote/validators"
@@ -57,7 +58,8 @@ func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (whole b
 	if err != nil {
 		return true, cases.TensorError(err)
 	}
-	judged := limits.Judge(precision, validators.Measured{Outputs: compared.Outputs, Cases: compared.Cases, Attempts: 1})
+	judged := limits.Judge(precision, validators.Measured{Outputs: compared.Outputs, Cases: compared.Cases, Attempts: 1,
+		Sides: validators.Sides{Reference: "the original", Engine: exportOf(m)}})
 	c := evidence.CrossCheck{By: byExpected, Cases: compared.Cases, Of: golden.Set.Count, Checks: judged.Checks, Precision: precision}
 	if rest := len(m.Inputs.Interface.Outputs) - len(outputs); rest > 0 {
 		c.Reason = fmt.Sprintf("of %s; %s", strings.Join(outputs, ", "), registry.Count(rest, "more output has none", "more outputs have none"))
@@ -67,12 +69,43 @@ func checkExpected(ctx context.Context, m Maker, golden *goldenset.Set) (whole b
 	for _, f := range judged.Found.OnePerLine() {
 		c.Reason = f.Reason.Message
 		if f.Verdict == evidence.VerdictFail {
-			return whole, registry.WithHint(registry.Errorf(registry.CodeLimit, "the reference model does not compute the expected outputs of the cases: %s", f.Reason.Message),
-				`look at the export (was the model in evaluation mode, are the cases preprocessed as they were there)%s, or accept the difference: reference: {accept: "your reason"}`,
-				worstExpected(judged.Checks, f.Reason.Output))
+			return whole, registry.WithHint(registry.Errorf(registry.CodeLimit, "%s does not compute the expected outputs of the cases, which are those of the original: %s",
+				exportOf(m), f.Reason.Message),
+				`look at the export (was the model in evaluation mode, are the cases preprocessed as they were there)%s%s, or accept the difference: reference: {accept: "your reason"}`,
+				worstExpected(judged.Checks, f.Reason.Output), paddingOf(m.Inputs.Interface, f.Reason.Output, run.Masks))
 		}
 	}
 	return whole, nil
+}
+
+// exportOf is what a message calls the file that is compared with the original model.
+func exportOf(m Maker) string {
+	if m.Plan.Import == nil {
+		return "the ONNX file"
+	}
+	return "the exported file"
+}
+
+// paddingOf proposes to leave padding out of the comparison of an output if an input looks like its mask.
+func paddingOf(iface validators.Interface, output string, masks parity.Masks) string {
+	of, ok := iface.Output(output)
+	if !ok || masks.Inputs[output] != "" {
+		return ""
+	}
+	at := slices.IndexFunc(iface.Inputs, func(input validators.TensorInfo) bool {
+		return strings.Contains(strings.ToLower(input.Name), "mask") && len(input.Shape) > 1 && beginsWith(of.Shape, input.Shape)
+	})
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf("; if values at padding do not count, add compare: {%s: {where: %s}} to cases", spec.Quoted(output), spec.Quoted(iface.Inputs[at].Name))
+}
+
+// beginsWith reports whether the dimensions of a mask can be the first ones of an output: open ones may have other names there.
+func beginsWith(output, mask []validators.Dim) bool {
+	return len(mask) <= len(output) && slices.EqualFunc(output[:len(mask)], mask, func(a, b validators.Dim) bool {
+		return a.Size == b.Size && (a.Symbol == "") == (b.Symbol == "")
+	})
 }
 
 // worstExpected names the case in which an output differs most from its expected values, if a check that fails has one.

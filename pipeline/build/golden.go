@@ -223,12 +223,13 @@ func RunReference(ctx context.Context, m Maker, to run.Reporter) (goldenset.Set,
 		func() ([]string, error) { return guessedScores(m, golden) },
 		func() ([]string, error) { return oneAnswer(m, golden) },
 		func() ([]string, error) { return beyondHalf(m, golden) },
-		func() ([]string, error) { return checkLabels(m, golden) },
 	} {
 		found, err := look()
 		if golden.Warnings = append(golden.Warnings, found...); err != nil {
 			return golden, err
 		}
 	}
-	return golden, nil
+	golden.LabelWarnings, err = checkLabels(m, golden)
+	golden.Warnings = append(golden.Warnings, golden.LabelWarnings...)
+	return golden, err
 }

@@ -14,7 +14,7 @@ import (
 
 // checkLabels compares the golden outputs with the labels, so that labels which do not fit are
 // refused before anything is signed, and not taken for a fault of an engine. It returns a warning about a reference model that knows
-// no more than the most frequent label. Errors: CodeInvalid.
+// no more than the most frequent label. Provenance keeps it, so that later commands can repeat it. Errors: CodeInvalid.
 func checkLabels(m Maker, golden goldenset.Set) ([]string, error) {
 	metric, output, ok, err := m.Plan.Interface.Accuracy(m.Plan.Limits.Accuracy)
 	labels := m.Inputs.Cases.Record.Labels
@@ -43,6 +43,10 @@ func checkLabels(m Maker, golden goldenset.Set) ([]string, error) {
 	if (metric.Name == accuracy.AUC || metric.Name == accuracy.AUCMacro) && reference < guessedAUC {
 		return []string{fmt.Sprintf("labels %q: the reference model has an %s of %s, which is worse than guessing: look whether the labels are those of these cases, "+
 			"and 1 where the model's values are large", labels, metric.Name, validators.ShareText(reference))}, nil
+	}
+	if metric.Name == "r2" && reference < 0 {
+		return []string{fmt.Sprintf("labels %q: the reference model has an r2 of %.3g, which is worse than the mean of the labels: look whether the labels are those of these cases, "+
+			"in the unit of the model", labels, reference)}, nil
 	}
 	if constant := counter.MostFrequent(); reference <= constant {
 		return []string{fmt.Sprintf("labels %q: the reference model is right in %s of the cases, and the most frequent label alone would be in %s: "+

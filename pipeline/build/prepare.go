@@ -67,26 +67,31 @@ func Prepare(ctx context.Context, env *run.Env, s *spec.Spec, w run.Worker, o Op
 	}
 	planned, err := plan.New(in.Inputs, seen)
 	if err == nil {
-		warnLimits(env, planned.Limits, in, s.Precisions())
-		err = warnRare(env, planned.Limits, in)
+		err = errors.Join(warnLimits(env, planned.Limits, in, s.Precisions()), warnRare(env, planned.Limits, in))
 	}
 	return Prepared{in, found, planned, lacking, seen, parts}, err
 }
 
 // warnLimits warns of limits that the cases can hardly prove, or that say little.
-func warnLimits(env *run.Env, limits validators.Limits, in ingest.Inputs, precisions []string) {
+func warnLimits(env *run.Env, limits validators.Limits, in ingest.Inputs, precisions []string) error {
 	cases := in.Cases.Distinct()
+	labelled, err := in.Cases.Labelled(in.Interface)
+	if err != nil {
+		return err
+	}
+	few, unused := limits.MoreCases(cases, labelled)
 	for _, w := range []struct{ of, text string }{
-		{"cases", limits.Few(cases)},
+		{"cases", few},
 		{"cases", limits.Unproven(in.Cases.Sample(in.Interface))},
 		{"limits", limits.Loose(cases)},
-		{"limits", limits.UnusedLabels(in.Interface, in.Cases.Record.Labels, in.Cases.Sample(in.Interface))},
+		{"limits", unused},
 		{"limits", in.Limits.Unbound(precisions)},
 	} {
 		if w.text != "" {
 			env.Caution(w.of + ": " + w.text)
 		}
 	}
+	return nil
 }
 
 // warnRare warns of a rare label if the metric hardly counts it.

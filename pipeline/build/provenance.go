@@ -265,6 +265,9 @@ func provenance(b making, r stored, e BuiltEngine) Provenance {
 	if e.census != nil {
 		internal["operators"] = e.census
 	}
+	if len(b.golden.LabelWarnings) > 0 {
+		internal["labelWarnings"] = b.golden.LabelWarnings
+	}
 	if e.compression != nil {
 		internal["compression"] = e.compression
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -73,15 +74,15 @@ const maxWhole = 1 << 53
 
 // roundedWhole describes the whole numbers that a conversion changed; empty if there are none. Such numbers are often
 // identifiers or times, where the digits that are lost count.
-func roundedWhole(given, converted tensor.Tensor) string {
+func roundedWhole(info validators.TensorInfo, given, converted tensor.Tensor) string {
 	changed, example := 0, ""
-	values := given.Float64s()
+	values, columns := given.Float64s(), columnsOf(given)
 	eachChanged(given, converted, func(i int) {
 		if values[i] != math.Trunc(values[i]) {
 			return
 		}
 		if changed++; changed == 1 {
-			example = fmt.Sprintf("such as %.0f to %.0f", values[i], converted.Float64(i))
+			example = fmt.Sprintf("such as %.0f to %.0f in %s", values[i], converted.Float64(i), columnName(info, i%columns, columns))
 		}
 	})
 	if changed == 0 {

@@ -26,7 +26,7 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 	}
 	want := im.perCase(t.Shape, input.Shape)
 	if shape, ok := reshaped(t.Shape, want); ok && !slices.Equal(shape, t.Shape) {
-		im.note("reshaped %q from %v to %v", name, t.Shape, shape)
+		im.noteOf(name, "reshaped", "from %v to %v", t.Shape, shape)
 		t.Shape = shape
 	}
 	im.widen(t.Shape, want, len(want) == len(input.Shape))
@@ -39,16 +39,16 @@ func (im *importing) typed(t tensor.Tensor, name string, input validators.Tensor
 		return t, nil
 	}
 	if im.Interface.Holds(input, t.DType) {
-		im.note("kept %q as %s, which the model's framework takes; engines take %s, and verify compares them with the framework", name, t.DType, input.DType)
+		im.noteOf(name, "kept", "as %s, which the model's framework takes; engines take %s, and verify compares them with the framework", t.DType, input.DType)
 		return t, nil
 	}
 	converted, err := castTo(t, input.DType)
 	if err != nil {
 		return tensor.Tensor{}, err
 	}
-	im.note("converted %q from %s to %s", name, t.DType, input.DType)
-	if text := roundedWhole(t, converted); text != "" {
-		im.note("warning: input %q: %s", name, text)
+	im.noteOf(name, "converted", "from %s to %s", t.DType, input.DType)
+	if text := roundedWhole(input, t, converted); text != "" {
+		im.note("warning: %s", text)
 	}
 	return converted, nil
 }

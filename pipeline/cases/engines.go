@@ -58,6 +58,9 @@ func (cs *Set) Engines() []toolchain.Input {
 // Converted reports whether engines run on converted files.
 func (cs *Set) Converted() bool { return cs.converted != nil }
 
+// MostRounded names the input or column that loses most by the conversion; empty if none loses anything.
+func (cs *Set) MostRounded() string { return cs.rounded.most() }
+
 func (cs *Set) needsConversion(iface validators.Interface) (bool, error) {
 	for _, in := range cs.Files {
 		f, err := openShard(in)
@@ -96,6 +99,7 @@ func (cs *Set) convertShard(in toolchain.Input, of artifact.Shard, iface validat
 			if t, err = castTo(given, stored); err != nil {
 				return fmt.Errorf("tensor %q: %w", name, err)
 			}
+			cs.rounded.note(input, given, t)
 			eachChanged(given, t, func(i int) { cs.Changed[of.First+i/max(given.Len()/of.Count, 1)] = true })
 		}
 		tensors[name] = t

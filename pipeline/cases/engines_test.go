@@ -55,6 +55,9 @@ func TestConvertForEngines(t *testing.T) {
 	if got := converted["x"].Float64(6); got != 1<<24 {
 		t.Errorf("2^24+1 became %v, want the nearest float32", got)
 	}
+	if most := set.MostRounded(); !strings.HasPrefix(most, "column ") || !strings.HasSuffix(most, ` of input "x"`) {
+		t.Errorf("%q loses most, want a column of x", most)
+	}
 	if diff := cmp.Diff(map[int]bool{2: true, 3: true}, set.Changed); diff != "" {
 		t.Errorf("changed cases %s", diff)
 	}
@@ -120,7 +123,7 @@ func TestImportKeepsNumbers(t *testing.T) {
 	}{
 		"npz of any numbers": {anyNumbers(), "x.safetensors", tensor.Float64, `kept "x" as float64`},
 		"csv of any numbers": {anyNumbers(), "x.csv", tensor.Float64, `kept "x" as float64`},
-		"npz of one type":    {classifier(), "x.safetensors", tensor.Float32, `warning: input "x": 1 whole number of 12 values became others as float32, such as 16777217 to 16777216: `},
+		"npz of one type":    {classifier(), "x.safetensors", tensor.Float32, `warning: 1 whole number of 12 values became others as float32, such as 16777217 to 16777216 in column 0 of input "x": `},
 		"csv of one type":    {classifier(), "x.csv", tensor.Float32, `such as 16777217 to 16777216`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (i Import) Run() (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	im := importing{Imported{Interface: i.Inputs, Notes: notes}, found, texts, given}
+	im := importing{Imported: Imported{Interface: i.Inputs, Notes: notes}, found: found, texts: texts, given: given}
 	shard, err := im.shard(i.Label)
 	if err != nil {
 		return Imported{}, registry.Errorf(registry.CodeOf(err), "%s: %w", i.File, err)
@@ -139,6 +139,7 @@ func (im *importing) shard(label string) (map[string]tensor.Tensor, error) {
 		}
 		delete(im.found, name)
 	}
+	im.noteAlike()
 	for _, name := range slices.Sorted(maps.Keys(im.found)) {
 		if output, ok := strings.CutPrefix(name, ExpectedPrefix); ok {
 			shard[name], im.Expected = im.found[name], append(im.Expected, output)

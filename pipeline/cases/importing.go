@@ -3,6 +3,8 @@ package cases
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
@@ -72,6 +74,13 @@ type importing struct {
 	found map[string]tensor.Tensor
 	texts map[string]bool                // of these, those that are text
 	given map[string]validators.DimRange // the sizes that a spec or the model says; other dimensions get those of the cases
+	alike []alikeNote
+}
+
+// alikeNote is a note about several inputs of which the same is to be noted, such as the columns of a table.
+type alikeNote struct {
+	did, how string
+	names    []string
 }
 
 // open reports whether a dimension gets its sizes from the cases.
@@ -82,4 +91,30 @@ func (im *importing) open(dim validators.Dim) bool {
 
 func (im *importing) note(format string, args ...any) {
 	im.Notes = append(im.Notes, fmt.Sprintf(format, args...))
+}
+
+// noteOf notes what was done to an input, in one note for all of which the same is noted.
+func (im *importing) noteOf(name, did, format string, args ...any) {
+	how := fmt.Sprintf(format, args...)
+	at := slices.IndexFunc(im.alike, func(n alikeNote) bool { return n.did == did && n.how == how })
+	if at < 0 {
+		at = len(im.alike)
+		im.alike = append(im.alike, alikeNote{did: did, how: how})
+	}
+	im.alike[at].names = append(im.alike[at].names, strconv.Quote(name))
+}
+
+// namedAlike is how many inputs one note names.
+const namedAlike = 10
+
+// noteAlike writes the notes of [importing.noteOf].
+func (im *importing) noteAlike() {
+	for _, n := range im.alike {
+		names := strings.Join(n.names[:min(namedAlike, len(n.names))], ", ")
+		if more := len(n.names) - namedAlike; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		im.note("%s %s %s", n.did, names, n.how)
+	}
+	im.alike = nil
 }

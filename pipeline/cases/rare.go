@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
 
@@ -87,6 +89,57 @@ func rareIn(files []string, labels string, iface validators.Interface, limit *va
 		values = append(values, t.Float64s()...)
 	}
 	return rareOf(values), nil
+}
+
+// Limit names the metric that counts the rare label, and its output: auc of scores, else f1_binary of class 1. Nil if no label is rare, and if
+// no output fits.
+func (r Rare) Limit(outputs []validators.TensorInfo) *validators.AccuracyLimit {
+	if !r.Is() {
+		return nil
+	}
+	for _, output := range outputs {
+		scored := output.Kind == validators.KindScores || output.Kind == validators.KindProbability
+		if each := output.Numbers(); scored && (each == 1 || each == 2) && output.DType.Class() == tensor.ClassFloat {
+			return &validators.AccuracyLimit{Metric: accuracy.AUC, Output: output.Name}
+		}
+	}
+	for _, output := range outputs {
+		if output.Kind == validators.KindClass && r.Label == 1 {
+			return &validators.AccuracyLimit{Metric: accuracy.F1Binary, Output: output.Name}
+		}
+	}
+	return nil
+}
+
+// OutputKey writes the key that names the output of a limit, if there are several outputs.
+func OutputKey(limit *validators.AccuracyLimit, outputs []validators.TensorInfo) string {
+	if limit == nil || len(outputs) == 1 {
+		return ""
+	}
+	return spec.OutputKey(limit.Output)
+}
+
+// Labelled returns the labels with the metric that fits them if no limit names one: it counts a rare label.
+func (cs *Set) Labelled(iface validators.Interface) (validators.LabelledCases, error) {
+	rare, err := cs.Rare(iface, nil)
+	if err != nil {
+		return validators.LabelledCases{}, err
+	}
+	limit := rare.Limit(iface.Outputs)
+	metric, of, ok, err := iface.Accuracy(limit)
+	if err != nil || !ok {
+		return validators.LabelledCases{}, err
+	}
+	if limit == nil && of.Kind == validators.KindProbability && !of.Ranks() {
+		limit = &validators.AccuracyLimit{Metric: accuracy.AUC, Output: of.Name}
+		if metric, _, _, err = iface.Accuracy(limit); err != nil {
+			return validators.LabelledCases{}, err
+		}
+	}
+	other := *cs
+	other.right = nil
+	err = other.FindRight(iface, limit)
+	return validators.LabelledCases{Labels: cs.Record.Labels, Metric: metric, Output: OutputKey(limit, iface.Outputs), Sample: other.Sample(iface)}, err
 }
 
 // Text proposes metrics that count the rare label. metric is the one that does not.

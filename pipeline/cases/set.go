@@ -18,6 +18,7 @@ type Set struct {
 	Changed  map[int]bool      // numbers of the cases that engines get with changed values; nil unless Converted
 
 	converted []toolchain.Input // what engines run on; nil for Files
+	rounded   rounding          // what the conversion changes
 
 	texts map[string]string // tensors of text: the user's file
 

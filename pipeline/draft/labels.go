@@ -17,7 +17,7 @@ func kindsByLabels(kinds []spec.DraftedKind, outputs []validators.TensorInfo, la
 	kinds = slices.Clone(kinds)
 	for i, k := range kinds {
 		output := outputs[i]
-		fits := output.DType.Class() == tensor.ClassFloat && labels.Each > 0 && numbersOf(output) == labels.Each
+		fits := output.DType.Class() == tensor.ClassFloat && labels.Each > 0 && output.Numbers() == labels.Each
 		several := labels.Each > 1 && !labels.Binary // else each row may have a 1 for its class
 		if !k.Kind.Ranks() || !fits || !labels.Real && !(several && k.Why == validators.GuessedRow) {
 			continue
@@ -29,15 +29,6 @@ func kindsByLabels(kinds []spec.DraftedKind, outputs []validators.TensorInfo, la
 		kinds[i].Guess = validators.Guess{Kind: validators.KindValue, Why: why}
 	}
 	return kinds
-}
-
-// numbersOf is how many numbers an output has for each case; 0 where its shape does not say.
-func numbersOf(output validators.TensorInfo) int64 {
-	each := int64(1)
-	for _, d := range output.Shape[min(1, len(output.Shape)):] {
-		each *= d.Size // 0 for a symbol
-	}
-	return each
 }
 
 // proposedAccuracy returns the limit on accuracy that the kinds of outputs and the labels suggest, as YAML. Without one, why is
@@ -52,26 +43,26 @@ func proposedAccuracy(kinds []spec.DraftedKind, outputs []validators.TensorInfo,
 		return "", ""
 	}
 	sample := validators.Sample{Cases: imported.Count, Right: imported.Right(m)}
-	drop, need := sample.DefaultDrop(m, validators.DefaultConfidence)
-	switch limit = fmt.Sprintf("{metric: %s, %sdrop: {max: %.0f%%}}", metric, output, 100*drop); {
-	case drop > 0:
-		return limit, ""
-	case need > 0:
-		return "", fmt.Sprintf("%s prove too little for a limit on %s; about %d would: then add limits: {accuracy: {metric: %s, %sdrop: {max: 10%%}}}",
-			registry.Count(imported.Count, "case"), metric, need, metric, output)
+	limit, need := sample.ProposeDrop(m, output, validators.DefaultConfidence)
+	if need > 0 {
+		return "", fmt.Sprintf("%s prove too little for a limit on %s; mlpromote plan shows how many it takes", registry.Count(imported.Count, "case"), metric)
 	}
-	return "", ""
+	return limit, ""
 }
 
 // metricFor returns the metric that fits outputs of these kinds and labels, and the key that names its output if it is not the first that
 // fits, as YAML.
 func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
-	if metric, output := rareMetric(kinds, outputs, labels); metric != "" {
-		return metric, output
+	known := slices.Clone(outputs)
+	for i, k := range kinds {
+		known[i].Kind = k.Kind
+	}
+	if limit := labels.Rare.Limit(known); limit != nil {
+		return limit.Metric, cases.OutputKey(limit, outputs)
 	}
 	values, classes := 0, 0 // outputs before that do not fit
 	for i, k := range kinds {
-		each, output := numbersOf(outputs[i]), outputs[i]
+		each, output := outputs[i].Numbers(), outputs[i]
 		output.Kind = k.Kind
 		several := severalAnswers(k.Kind, labels, outputs[i])
 		switch {
@@ -97,40 +88,13 @@ func metricFor(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels
 	return "", ""
 }
 
-// rareMetric returns the metric of labels of which one is rare, and the key of its output: auc of scores, else f1_binary of class 1. It is empty for
-// other labels, and if no output fits.
-func rareMetric(kinds []spec.DraftedKind, outputs []validators.TensorInfo, labels cases.LabelFacts) (metric, output string) {
-	if !labels.Rare.Is() {
-		return "", ""
-	}
-	key := func(k spec.DraftedKind) string {
-		if len(kinds) == 1 {
-			return ""
-		}
-		return "output: " + spec.Quoted(k.Output) + ", "
-	}
-	for i, k := range kinds {
-		each := numbersOf(outputs[i])
-		scored := k.Kind == validators.KindScores || k.Kind == validators.KindProbability
-		if scored && (each == 1 || each == 2) && outputs[i].DType.Class() == tensor.ClassFloat {
-			return accuracy.AUC, key(k)
-		}
-	}
-	for _, k := range kinds {
-		if k.Kind == validators.KindClass && labels.Rare.Label == 1 {
-			return accuracy.F1Binary, key(k)
-		}
-	}
-	return "", ""
-}
-
 // severalAnswers is the metric of an output with several answers for each case, as many as labels: classes of places, or yes and no; else empty.
 func severalAnswers(kind validators.Kind, labels cases.LabelFacts, output validators.TensorInfo) string {
 	switch {
 	case kind == validators.KindMask && classifyPlaces(labels, output),
-		kind == validators.KindClass && len(output.Shape) > 3 && !labels.Real && labels.Each > 1 && labels.Each == numbersOf(output):
+		kind == validators.KindClass && len(output.Shape) > 3 && !labels.Real && labels.Each > 1 && labels.Each == output.Numbers():
 		return accuracy.MeanIoU
-	case labels.Binary && labels.Each > 1 && labels.Each == numbersOf(output) && (kind == validators.KindValue || kind == validators.KindOther):
+	case labels.Binary && labels.Each > 1 && labels.Each == output.Numbers() && (kind == validators.KindValue || kind == validators.KindOther):
 		return accuracy.AUCMacro
 	}
 	return ""
@@ -138,7 +102,7 @@ func severalAnswers(kind validators.Kind, labels cases.LabelFacts, output valida
 
 // classesOf reports whether labels can be the classes that an output ranks or names: one for each row, and below the number of classes.
 func classesOf(output validators.TensorInfo, labels cases.LabelFacts) bool {
-	rows, known := numbersOf(output), numbersOf(output) != 0
+	rows, known := output.Numbers(), output.Numbers() != 0
 	if output.Ranks() && len(output.Shape) > 0 {
 		width := output.Shape[len(output.Shape)-1].Size
 		if width != 0 && labels.Largest >= float64(width) {
@@ -156,7 +120,7 @@ func classesOf(output validators.TensorInfo, labels cases.LabelFacts) bool {
 
 // classifyPlaces reports whether labels may be the classes of places that an output has scores of: [n, classes, ...] or [n, ..., classes].
 func classifyPlaces(labels cases.LabelFacts, output validators.TensorInfo) bool {
-	each := numbersOf(output)
+	each := output.Numbers()
 	if labels.Real || labels.Each < 2 || each == 0 || each%labels.Each != 0 || len(output.Shape) < 3 {
 		return false
 	}
@@ -169,5 +133,5 @@ func outputIfNotFirst(k spec.DraftedKind, before int) string {
 	if before == 0 {
 		return ""
 	}
-	return "output: " + spec.Quoted(k.Output) + ", "
+	return spec.OutputKey(k.Output)
 }

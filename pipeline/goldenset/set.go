@@ -52,6 +52,7 @@ type Set struct {
 	Step          run.Step
 	Latency       evidence.Latency    // of the reference's own run
 	Warnings      []string            // about its outputs
+	LabelWarnings []string            // of these, the ones about labels, which provenance keeps
 	CrossCheck    evidence.CrossCheck // who checked them
 	CrossChecking run.Step            // by which that was done; without a driver, it was not
 }

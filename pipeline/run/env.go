@@ -41,6 +41,9 @@ type Env struct {
 	OpenKey func(ctx context.Context, role evidence.Role, environment, model string) error
 	// Toolchain gives the drivers of a toolchain, installing it where asked to.
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
+	// BeforeInstall is called before a toolchain is installed, which its error prevents, so that what would end a build later
+	// ends it before the download. Nil: nothing.
+	BeforeInstall func(ctx context.Context) error
 	// ImporterOf gives the toolchain that imports a format of sources.
 	ImporterOf func(format string) (string, error)
 	// Server is the name of the model server through which Verify runs engines; empty runs them on their runtimes.

@@ -222,6 +222,9 @@ var plainScalar = regexp.MustCompile(`^(\.\./)*[A-Za-z_/][A-Za-z0-9_./-]*$`)
 // notText are the plain scalars that some reader of YAML takes for something else.
 var notText = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
+// OutputKey writes the key that names an output in limits.accuracy, with the comma behind it.
+func OutputKey(output string) string { return "output: " + Quoted(output) + ", " }
+
 // Quoted writes a text so that YAML reads it as that text.
 func Quoted(s string) string {
 	if plainScalar.MatchString(s) && !slices.Contains(notText, strings.ToLower(s)) {

@@ -113,6 +113,9 @@ func refuse(path string, found finding, want Kind) error {
 		says += " (" + found.detail + ")"
 	}
 	switch {
+	case found.cut:
+		return registry.Errorf(registry.CodeInvalid,
+			"%s is cut off or damaged: it begins as a zip archive, such as a .keras, .skops or .npz file, and its end cannot be read; copy or save it again", path)
 	case found.kind == Unknown && found.unsafe:
 		return registry.Errorf(registry.CodeUnsafe,
 			"%s: its bytes are %s, expected %s; unpack it, and name the model file in it", path, found.detail, want.Describe())

@@ -53,7 +53,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"text", "hello world", format.ONNX, registry.CodeInvalid, "not an ONNX model"},
 		{"cut", string(formattest.Small()[:20]), format.ONNX, registry.CodeInvalid, "truncated at byte 20 of at least"},
 		{"xz", "\xfd7zXZ\x00\x00\x04", format.Compressed, registry.CodeInvalid, "decompress it first"},
-		{"damaged zip", "PK\x03\x04" + strings.Repeat("a", 40), format.Zip, registry.CodeInvalid, "damaged zip"},
+		{"damaged zip", "PK\x03\x04" + strings.Repeat("a", 40), format.Zip, registry.CodeInvalid, "is cut off or damaged: it begins as a zip archive"},
 		{"missing external data", string(formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("w.bin", "", ""))))), format.ONNX, registry.CodeInvalid, "missing"},
 		{"external data elsewhere", string(formattest.ModelOf(formattest.GraphOf(formattest.Msg{}.Sub(5, formattest.External("../w.bin", "", ""))))), format.ONNX, registry.CodeUnsafe, "outside"},
 	}

@@ -29,13 +29,13 @@ var opaque = [...]string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18"}
 // joblib.dump(..., compress=...) writes, or an archive.
 func (in *inspection) sniffCompressed(head []byte, src *source, depth int) (finding, bool) {
 	if bytes.HasPrefix(head, []byte("ZF0x")) { // joblib before 0.10: always a pickle
-		return finding{Pickle, "compressed by joblib", true}, true
+		return finding{kind: Pickle, detail: "compressed by joblib", unsafe: true}, true
 	}
 	if inner := decompressor(head, streamOf(src)); inner != nil {
 		return in.sniffStream(inner, depth)
 	}
 	if isOpaque(head) {
-		return finding{Unknown, "a compressed stream that cannot be looked into; decompress it first", false}, true
+		return finding{kind: Unknown, detail: "a compressed stream that cannot be looked into; decompress it first"}, true
 	}
 	return finding{}, false
 }
@@ -87,14 +87,14 @@ func (in *inspection) sniffStream(z *stream, depth int) (finding, bool) {
 	}
 	data, more, err := in.decompress(content)
 	if errors.Is(err, errExpands) || errors.Is(err, errTail) || errors.Is(err, errLong) {
-		return finding{Unknown, fmt.Sprintf("a compressed stream of %s that cannot be looked into, because %v", z.name, err), true}, true
+		return finding{kind: Unknown, detail: fmt.Sprintf("a compressed stream of %s that cannot be looked into, because %v", z.name, err), unsafe: true}, true
 	}
 	corrupt := err != nil && !errors.Is(err, io.ErrUnexpectedEOF)
 	switch found := in.classifyStream(data, more, err, depth+1); {
 	case found.refused():
 		return found.within("compressed by " + z.name), true
 	case corrupt && z.sure:
-		return finding{Unknown, "a damaged stream of " + z.name, false}, true
+		return finding{kind: Unknown, detail: "a damaged stream of " + z.name}, true
 	case corrupt:
 		return finding{}, false
 	}

@@ -25,7 +25,7 @@ func sniffKeras(head []byte, src *source) finding {
 	case scan.layer != "":
 		return finding{kind: Keras, detail: scan.layer}
 	case scan.cut && scan.keras:
-		return finding{Unknown, "a Keras model that cannot be looked into to its end", false}
+		return finding{kind: Unknown, detail: "a Keras model that cannot be looked into to its end"}
 	}
 	return finding{}
 }

@@ -90,7 +90,7 @@ func TestCheckKeras(t *testing.T) {
 		"a configuration of no JSON":  {kerasFile(t, "{"), registry.CodeInvalid, "entry config.json"},
 		"no weights":                  {formattest.Zipped(t, "config.json", inLayers(dense), "metadata.json", "{}"), registry.CodeInvalid, "expected a .keras archive"},
 		"a text":                      {[]byte("hello"), registry.CodeInvalid, "expected a .keras archive"},
-		"an archive that is cut":      {kerasFile(t, inLayers(dense))[:200], registry.CodeInvalid, "damaged zip"},
+		"an archive that is cut":      {kerasFile(t, inLayers(dense))[:200], registry.CodeInvalid, "is cut off or damaged: it begins as a zip archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

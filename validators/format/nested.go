@@ -132,16 +132,16 @@ func (a *archive) add(name string, f finding) bool {
 	}
 	switch {
 	case f.kind.pickled():
-		a.found = finding{a.pickled, where, true}
+		a.found = finding{kind: a.pickled, detail: where, unsafe: true}
 		return true
 	case f.kind == Keras && !a.found.kind.pickled():
-		a.found = finding{Keras, where, true}
+		a.found = finding{kind: Keras, detail: where, unsafe: true}
 	case f.kind.risky() && a.found.kind.rank() < CodeArchive.rank():
-		a.found = finding{CodeArchive, where + ": " + f.kind.Describe(), true}
+		a.found = finding{kind: CodeArchive, detail: where + ": " + f.kind.Describe(), unsafe: true}
 	case f.hidden() && a.found.kind.rank() < Unknown.rank():
-		a.found = finding{Unknown, where, f.unsafe}
+		a.found = finding{kind: Unknown, detail: where, unsafe: f.unsafe}
 	case f.kind.native() && a.found.kind == a.plain:
-		a.found = finding{NativeArchive, where + ": " + f.kind.Describe(), false}
+		a.found = finding{kind: NativeArchive, detail: where + ": " + f.kind.Describe()}
 	}
 	return false
 }
@@ -183,15 +183,15 @@ func (in *inspection) classifyMember(name string, src *source, depth int) findin
 	}
 	found := in.classify(src, depth)
 	if src.err != nil {
-		return finding{Unknown, "unreadable", true}
+		return finding{kind: Unknown, detail: "unreadable", unsafe: true}
 	}
 	if !found.refused() && hiddenConfig(name, src) {
-		return finding{Unknown, "a configuration that cannot be looked into to its end", false}
+		return finding{kind: Unknown, detail: "a configuration that cannot be looked into to its end"}
 	}
 	return found
 }
 
 // tooDeep is the finding of a container inside too many others.
 func tooDeep(what string) finding {
-	return finding{Unknown, fmt.Sprintf("%s inside more than %d others, which is not looked into", what, maxNesting), true}
+	return finding{kind: Unknown, detail: fmt.Sprintf("%s inside more than %d others, which is not looked into", what, maxNesting), unsafe: true}
 }

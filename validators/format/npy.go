@@ -18,7 +18,7 @@ func sniffNumpy(head []byte) finding {
 	header, ok := npyHeader(head)
 	switch {
 	case !ok:
-		return finding{NumpyObject, fmt.Sprintf("or may be: its header is damaged or longer than %d bytes", headBytes), true}
+		return finding{kind: NumpyObject, detail: fmt.Sprintf("or may be: its header is damaged or longer than %d bytes", headBytes), unsafe: true}
 	case bytes.ContainsAny(header, "O\\") || bytes.Contains(header, []byte("obj")):
 		return finding{kind: NumpyObject}
 	}

@@ -33,6 +33,7 @@ type finding struct {
 	detail string // such as `entry "archive/data.pkl"`; may be empty
 	// unsafe is true if the file harms whoever unpacks it, or hides what is in it.
 	unsafe bool
+	cut    bool // it begins as an archive that has no readable end, such as a file that was not copied whole
 }
 
 // hidden reports whether the file holds something that was not inspected.
@@ -154,8 +155,8 @@ func sniffMagic(head []byte) finding {
 	case isNative(head):
 		return finding{kind: NativeObject}
 	case safetensorsTooLong(head):
-		return finding{Unknown, fmt.Sprintf("a safetensors file whose header says that it has %d bytes: at most %d are read",
-			binary.LittleEndian.Uint64(head), maxSafetensors), true}
+		return finding{kind: Unknown, detail: fmt.Sprintf("a safetensors file whose header says that it has %d bytes: at most %d are read",
+			binary.LittleEndian.Uint64(head), maxSafetensors), unsafe: true}
 	}
 	return finding{}
 }

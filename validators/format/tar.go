@@ -65,7 +65,7 @@ func (in *inspection) tarEntries(r io.Reader, depth int, open func(*tar.Header, 
 			return all.found
 		}
 		if why := tarProblem(h); why != "" {
-			all.worse(finding{Unknown, fmt.Sprintf("a tar archive; its entry %q %s", h.Name, why), true})
+			all.worse(finding{kind: Unknown, detail: fmt.Sprintf("a tar archive; its entry %q %s", h.Name, why), unsafe: true})
 			continue
 		}
 		if h.Typeflag != tar.TypeReg {
@@ -73,7 +73,7 @@ func (in *inspection) tarEntries(r io.Reader, depth int, open func(*tar.Header, 
 		}
 		member, err := open(h, entries)
 		if err != nil {
-			all.worse(finding{Unknown, fmt.Sprintf("a tar archive with an entry %q that cannot be looked into: %v", h.Name, err), true})
+			all.worse(finding{kind: Unknown, detail: fmt.Sprintf("a tar archive with an entry %q that cannot be looked into: %v", h.Name, err), unsafe: true})
 			return all.found
 		}
 		if all.add(h.Name, in.classifyMember(h.Name, member, depth+1)) {
@@ -85,10 +85,10 @@ func (in *inspection) tarEntries(r io.Reader, depth int, open func(*tar.Header, 
 // tarEntry counts an entry, and reports whether the archive cannot be inspected further.
 func (in *inspection) tarEntry(err error) (finding, bool) {
 	if err != nil {
-		return finding{Unknown, "a tar archive that is damaged or expands too much", true}, true
+		return finding{kind: Unknown, detail: "a tar archive that is damaged or expands too much", unsafe: true}, true
 	}
 	if in.entries--; in.entries < 0 {
-		return finding{Unknown, fmt.Sprintf("a tar archive with more than %d entries, more than can be looked into", maxEntries), true}, true
+		return finding{kind: Unknown, detail: fmt.Sprintf("a tar archive with more than %d entries, more than can be looked into", maxEntries), unsafe: true}, true
 	}
 	return finding{}, false
 }

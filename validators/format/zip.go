@@ -42,16 +42,16 @@ func (in *inspection) sniffZip(head []byte, src *source, depth int) (finding, bo
 	entries, err := zip.NewReader(limited, src.size)
 	switch {
 	case errors.Is(err, bound.ErrBudget):
-		return finding{Unknown, "a zip archive with a directory that is too large to inspect", true}, true
+		return finding{kind: Unknown, detail: "a zip archive with a directory that is too large to inspect", unsafe: true}, true
 	case zipHides(src, err):
-		return finding{Unknown, "a zip archive with a directory that Python and Go find at different places", true}, true
+		return finding{kind: Unknown, detail: "a zip archive with a directory that Python and Go find at different places", unsafe: true}, true
 	case err == nil && (starts || len(entries.File) > 0):
 		limited.Left = bound.ZipBytes
 		return in.sniffEntries(entries, limited, src.size, depth), true
 	case starts && IsName(firstEntry(head)):
-		return finding{PickleZip, fmt.Sprintf("entry %q of a damaged archive", firstEntry(head)), true}, true
+		return finding{kind: PickleZip, detail: fmt.Sprintf("entry %q of a damaged archive", firstEntry(head)), unsafe: true}, true
 	case starts:
-		return finding{Unknown, "a damaged zip archive", false}, true
+		return finding{kind: Unknown, detail: "a damaged zip archive", cut: true}, true
 	}
 	return finding{}, false
 }
@@ -85,15 +85,15 @@ func firstEntry(head []byte) string {
 func (in *inspection) sniffEntries(entries *zip.Reader, src io.ReaderAt, size int64, depth int) finding {
 	for _, f := range entries.File {
 		if IsName(f.Name) {
-			return finding{PickleZip, fmt.Sprintf("entry %q", f.Name), true}
+			return finding{kind: PickleZip, detail: fmt.Sprintf("entry %q", f.Name), unsafe: true}
 		}
 	}
 	if in.entries -= len(entries.File); in.entries < 0 {
-		return finding{Unknown, fmt.Sprintf("a zip archive with %d entries, more than can be looked into", len(entries.File)), true}
+		return finding{kind: Unknown, detail: fmt.Sprintf("a zip archive with %d entries, more than can be looked into", len(entries.File)), unsafe: true}
 	}
 	all := archive{noun: "a zip archive", plain: Zip, pickled: PickleZip, found: finding{kind: Zip}}
 	if why := zipProblem(entries, size); why != "" {
-		all.worse(finding{Unknown, "a zip archive " + why, true})
+		all.worse(finding{kind: Unknown, detail: "a zip archive " + why, unsafe: true})
 	}
 	entries.RegisterDecompressor(zipBzip2, func(r io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(r)) })
 	for _, f := range entries.File {
@@ -102,7 +102,7 @@ func (in *inspection) sniffEntries(entries *zip.Reader, src io.ReaderAt, size in
 		}
 		member, err := in.zipMember(src, f)
 		if err != nil {
-			all.worse(finding{Unknown, fmt.Sprintf("a zip archive with an entry %q that cannot be looked into: %v", f.Name, err), true})
+			all.worse(finding{kind: Unknown, detail: fmt.Sprintf("a zip archive with an entry %q that cannot be looked into: %v", f.Name, err), unsafe: true})
 			if errors.Is(err, errExpands) {
 				break
 			}

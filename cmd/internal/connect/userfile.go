@@ -2,10 +2,12 @@ package connect
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
@@ -32,7 +34,7 @@ func (f userFile) variables() map[string]string {
 // UserFile adds a person's configuration to the environment: mlpromote/config.yaml in XDG_CONFIG_HOME, or in ~/.config. The
 // file counts as a whole or not at all: it is not read if a flag or a variable names a data directory or a service, so that
 // keys and policy of one registry never apply to another. A missing file changes nothing. Errors: CodeInvalid for a file
-// that others may write, since it decides whom this machine trusts, and for one that is not understood.
+// that others may write or replace, since it decides whom this machine trusts, and for one that is not understood.
 func (f *Flags) UserFile(getenv func(string) string) (func(string) string, error) {
 	if f.Data != "" || f.Registry != "" || getenv("MLPROMOTE_DATA") != "" || getenv("MLPROMOTE_REGISTRY") != "" {
 		return getenv, nil
@@ -65,26 +67,60 @@ func (f *Flags) UserFile(getenv func(string) string) (func(string) string, error
 	}, nil
 }
 
-// readPrivate reads a file that only its owner may write.
+// readPrivate reads a file that only this user and root can write or replace. A link is followed, and both folders count.
 func readPrivate(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	file, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case err != nil:
 		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
+	}
+	defer file.Close() // only read from
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
 	case !info.Mode().IsRegular() || info.Size() > strictyaml.MaxBytes:
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: want a file of at most %d bytes", path, strictyaml.MaxBytes)
-	case info.Mode().Perm()&0o022 != 0:
-		return nil, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s has the mode %#o: others may change which registry you use", path, info.Mode().Perm()),
-			"chmod go-w %s removes that right", path)
 	}
-	data, err := os.ReadFile(path)
+	if err := checkPrivate(path, info); err != nil {
+		return nil, err
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
+	}
+	for _, folder := range []string{filepath.Dir(path), filepath.Dir(target)} {
+		info, err := os.Stat(folder)
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
+		}
+		if err := checkPrivate(folder, info); err != nil {
+			return nil, err
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(file, strictyaml.MaxBytes))
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
 	}
 	return data, nil
+}
+
+// checkPrivate refuses a file or folder that others may write, or that belongs to another user, who may change it at any time.
+func checkPrivate(path string, info fs.FileInfo) error {
+	if info.Mode().Perm()&0o022 != 0 {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "%s has the mode %#o: others may change which registry you use", path, info.Mode().Perm()),
+			"chmod go-w %s removes that right", path)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "%s belongs to another user, who may change which registry you use", path),
+			"want one that belongs to you or to root")
+	}
+	return nil
 }
 
 func parseUserFile(path, home string, data []byte) (map[string]string, error) {

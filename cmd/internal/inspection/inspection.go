@@ -151,13 +151,10 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	if _, summary, ok := policy.FindVSA(claims, r, in.Envs.ResourceURI(ref.Environment, ref.Model)); ok {
 		found.Summary = &summary
 	}
-	found.LeftOut = evidence.LeftOutOf(r, claims)
+	found.LeftOut, found.Origin = evidence.LeftOutOf(r, claims), Origin(r, claims)
 	for _, c := range counted {
 		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
 			found.CrossCheck = check
-		}
-		if from := c.Statement.Origin(); from != nil && c.Subject == r.Digest && found.Origin == nil {
-			found.Origin = from
 		}
 		at, by := c.Time()
 		found.Evidence = append(found.Evidence, Claim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles, at, by})

@@ -92,7 +92,7 @@ func withRuntimeHint(err error, query api.ResolveQuery, answer api.Resolution) e
 			continue
 		}
 		if len(missing) > 1 {
-			return registry.WithHint(err, "%s lacks only runtimes: if they are there, name them in a runtime document: --runtime FILE", c.Label)
+			return registry.WithHint(err, "%s lacks only runtimes, which the node does not declare: if they are there, name them in a runtime document: --runtime FILE", c.Label)
 		}
 		for name, need := range missing {
 			version := strings.TrimPrefix(need, ">= ")
@@ -100,7 +100,7 @@ func withRuntimeHint(err error, query api.ResolveQuery, answer api.Resolution) e
 				version = "VERSION"
 			}
 			return registry.WithHint(err,
-				"%s lacks only %s %s: if the node has it, declare it with --runtime %s:%s; node describe lists the features of this machine",
+				"%s lacks only %s %s, which the node does not declare: if it has it, name it with --runtime %s:%s; node describe lists the features of this machine",
 				c.Label, name, need, name, version)
 		}
 	}

@@ -19,7 +19,7 @@ func TestRuntimeHint(t *testing.T) {
 		given   *artifact.Runtime
 		want    string // part of the hint; empty: there is none
 	}{
-		"only a runtime":         {missing: []lacks{ort}, want: "a lacks only onnxruntime >= 1.30.0: if the node has it, declare it with --runtime onnxruntime:1.30.0;"},
+		"only a runtime":         {missing: []lacks{ort}, want: "a lacks only onnxruntime >= 1.30.0, which the node does not declare: if it has it, name it with --runtime onnxruntime:1.30.0;"},
 		"of the second":          {missing: []lacks{nil, ort}, want: "b lacks only onnxruntime"},
 		"an exact version":       {missing: []lacks{{"iree": "3.10.0"}}, want: "--runtime iree:3.10.0;"},
 		"a range":                {missing: []lacks{{"x": ">= 1.2 and < 2"}}, want: "--runtime x:VERSION;"},

@@ -25,7 +25,10 @@ func (v Verbs) Pull() *cobra.Command {
 		Short: "Download the engine that fits this machine, and verify it before use",
 		Long: `Resolves, writes the engine next to DIR, checks every digest and signature there, and
 puts it in place of DIR in one step. A folder that pull made is replaced, unless files were
-added to it; any other folder is refused, and so is a mount point (name a folder inside it).`,
+added to it; any other folder is refused, and so is a mount point (name a folder inside it).
+
+Signatures are judged by the keys that this machine trusts, whatever the registry says: by the file
+of --trust, which a machine without the data directory needs.`,
 		Example: "  " + v.UI.Program + " pull vision/digits --env prod -o /srv/digits",
 		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {

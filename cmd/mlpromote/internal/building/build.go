@@ -85,7 +85,11 @@ func buildRelease(ctx context.Context, a *program.App, i *wiring.Instance, s *sp
 		return err
 	}
 	env := a.Pipeline(i, m, own)
-	env.Planned = func(plan plan.Plan) { warnTaken(a, takenIn(ctx, i, plan)) }
+	env.BeforeInstall = func(ctx context.Context) error { return env.UseBuilderKey(ctx, s.Model) }
+	env.Planned = func(plan plan.Plan) {
+		warnTaken(a, takenIn(ctx, i, plan))
+		warnReplaced(ctx, a, i, env, s, plan)
+	}
 	result, failed := build.Build(ctx, env, s, options)
 	made := result.Release.Digest != "" // of some engines at least
 	err := m.Close(ctx, a.UI, result.Steps > result.Cached)

@@ -91,12 +91,8 @@ func proofText(proof *validators.Proof) string {
 	if proof.Drop > 0 {
 		drop = fmt.Sprintf(" and a drop of accuracy of at most %.2f %%", math.Ceil(1e4*proof.Drop)/100)
 	}
-	text := fmt.Sprintf("%s without a miss prove rates of up to %.2f %%%s, with %s confidence",
+	return fmt.Sprintf("%s without a miss prove rates of up to %.2f %%%s, with %s confidence\n",
 		registry.Count(proof.Cases, "case"), math.Floor(1e4*proof.Rate)/100, drop, validators.ShareText(proof.Confidence))
-	if proof.NextCases > 0 && proof.NextCases < math.MaxInt {
-		text += fmt.Sprintf("; %s takes %d cases", validators.ShareText(proof.Next), proof.NextCases)
-	}
-	return text + "\n"
 }
 
 // neededInstall is a toolchain that is not installed.

@@ -67,7 +67,15 @@ func freeIn(folder string) (int64, error) {
 // Pipeline is the pipeline over the opened data directory. m remembers what drivers
 // do; nil remembers nothing. own are what takes the place of installs.
 func (a *App) Pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolchains.Replacements) *run.Env {
-	env := a.LocalPipeline(m, own, a.Toolchains().InstallMissing)
+	var env *run.Env
+	env = a.LocalPipeline(m, own, func(ctx context.Context, installer *toolchains.Installer, name string) error {
+		if env.BeforeInstall != nil {
+			if err := env.BeforeInstall(ctx); err != nil {
+				return err
+			}
+		}
+		return a.Toolchains().InstallMissing(ctx, installer, name)
+	})
 	env.Registry, env.Parts, env.Sign, env.Space = i, i.Store, i.Keys.Sign, a.space
 	env.Inspected = a.Registry != "" && !i.Envs.First().External()
 	env.OpenKey = func(ctx context.Context, role evidence.Role, environment, model string) error {
@@ -86,8 +94,8 @@ func (a *App) Pipeline(i *wiring.Instance, m *toolchains.BuildCache, own toolcha
 			public = whole
 		}
 		return registry.WithHint(trusting.CheckSigner(role, trusting.ResourceURI(environment, model), s.KeyID()),
-			"in the folder where the data directory of the registry is, with this public key: mlpromote trust add %s --name NAME --role %s --env %s",
-			public, role, environment)
+			"in the folder where the data directory of the registry is, with this public key: mlpromote trust add %s --name NAME --role %s, "+
+				"for all environments, since a promotion asks again in its destination", public, role)
 	}
 	return env
 }

@@ -30,6 +30,10 @@ environments.yaml, each by another key. A key that signed a build of the release
 An approval counts for this release and this environment only, until it expires or its
 signer withdraws it.
 
+With --accept you accept one difference for which no-looser or compatible-interface refuses the
+release. promote --dry-run lists them, separated by semicolons, and --accept '' lists each as the
+LINE to give.
+
 With --break-glass you agree that the promotion skips unmet requirements in an emergency, those
 of --skip, which environments.yaml must allow. Two approvers have to agree to skip the same. It
 counts for the present head of ENV alone, for at most 24 hours, and is used up when a head
@@ -57,7 +61,7 @@ digest there; it defaults to the last build here. stdout: the approved release.`
 	c.Flags().StringVar(&req.Environment, "env", "", "environment that the release is to be promoted to")
 	c.Flags().StringVar(&req.Comment, "comment", "", "why; stays with the evidence")
 	c.Flags().DurationVar(&req.Expires, "expires", 0, "time after which the approval does not count, such as 72h (default: it does not expire)")
-	c.Flags().StringArrayVar(&req.Accepts, "accept", nil, "line of an unmet requirement that you accept, exactly as promote prints it; repeatable")
+	c.Flags().StringArrayVar(&req.Accepts, "accept", nil, "`LINE` that you accept: one difference of no-looser or compatible-interface, word for word; repeatable")
 	c.Flags().BoolVar(&req.Withdraw, "withdraw", false, "take back what you approved before")
 	c.Flags().BoolVar(&breakGlass, "break-glass", false, "in an emergency, agree that the promotion skips requirements (default --expires: 4h)")
 	c.Flags().StringArrayVar(&req.BreakGlass, "skip", nil, "with --break-glass: requirement to skip; repeatable")
@@ -104,6 +108,9 @@ func approve(ctx context.Context, a *program.App, i *wiring.Instance, req approv
 			return err
 		}
 		req.Release = string(r.Digest)
+	}
+	if err := checkAccepted(ctx, i, from.Name, req); err != nil {
+		return err
 	}
 	approvals := approver.Approvals{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
 	if attested {

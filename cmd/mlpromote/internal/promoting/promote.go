@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/cireport"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
@@ -96,9 +97,9 @@ func promote(ctx context.Context, a *program.App, i *wiring.Instance, req api.Pr
 		tellSkipped(a, req, promotion)
 		tellHead(a, promotion)
 		tellLost(ctx, a, i, promotion)
-		tellLeftOut(ctx, a, i, promotion)
 		tellOrder(ctx, a, i, promotion)
 	}
+	tellBuild(ctx, a, i, promotion)
 	tellNodes(a, promotion)
 	for _, w := range promotion.Decision.Withheld {
 		a.UI.Note("warning: %s", w)
@@ -197,9 +198,12 @@ func tellLost(ctx context.Context, a *program.App, i *wiring.Instance, p api.Pro
 	}
 }
 
-// tellLeftOut says which engines of its spec the promoted release was made without. Without its
-// evidence it says nothing.
-func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
+// tellBuild repeats the warnings of the build of the promoted release: about its labels, and about engines of its spec that it was made
+// without. Without its evidence it prints nothing.
+func tellBuild(ctx context.Context, a *program.App, i *wiring.Instance, p api.Promotion) {
+	if p.Release == "" {
+		return
+	}
 	release, err := i.Release(ctx, p.From, p.Model, string(p.Release))
 	if err != nil {
 		return
@@ -207,6 +211,9 @@ func tellLeftOut(ctx context.Context, a *program.App, i *wiring.Instance, p api.
 	claims, _, err := i.Claims(ctx, p.From, release)
 	if err != nil {
 		return
+	}
+	for _, warning := range inspection.LabelWarnings(release, claims) {
+		a.UI.Note("warning: %s", warning)
 	}
 	if left := evidence.LeftOutOf(release, claims); len(left) > 0 {
 		a.UI.Note("%s %s was made without %s of its spec: %s", p.Model, p.Version, registry.Count(len(left), "engine"), printing.LeftOutLabels(left))

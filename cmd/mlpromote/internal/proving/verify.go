@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/printing"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/program"
@@ -140,7 +141,19 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 	for _, s := range result.Slow {
 		a.UI.Note("%s", slowText(s))
 	}
-	if out := a.UI.Result(verifyText(result, len(env.Targets)+len(env.Engines) == 0 && env.Server == ""), verifiedRelease{result.Ref.String(), result}); out != nil {
+	claims, _, unread := i.Claims(ctx, result.Ref.Environment, result.Release)
+	if unread == nil { // verify itself has read them before
+		for _, warning := range inspection.LabelWarnings(result.Release, claims) {
+			a.UI.Note("warning: %s", warning)
+		}
+	}
+	whole := len(env.Targets)+len(env.Engines) == 0 && env.Server == ""
+	if machine, unread := a.NodeVerbs().Machine(ctx); unread == nil && whole {
+		if note := undeclaredText(nodeGets(result), result.Node, machine); note != "" {
+			a.UI.Note("%s", note)
+		}
+	}
+	if out := a.UI.Result(verifyText(result, whole), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	explain(a, result)
@@ -225,6 +238,29 @@ func nodeGets(r verify.Result) policy.Choice {
 		}
 		return nil
 	})
+}
+
+// undeclaredText names the runtimes of the engine that a node like this machine gets which resolve does not find by itself, since mlpromote did
+// not install them. node has what verify used, and machine what resolve finds.
+func undeclaredText(gets policy.Choice, node, machine artifact.Node) string {
+	if gets.Engine == nil {
+		return ""
+	}
+	var declare []string
+	for _, m := range gets.Engine.Target.Match(machine, machine.Runtime()) {
+		if m.Runtime != "" {
+			declare = append(declare, m.Runtime+":"+node.Runtimes[m.Runtime])
+		}
+	}
+	switch len(declare) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("%s needs %s, which this node does not declare, since mlpromote did not install it: resolve and pull take it by --runtime %s", gets.Engine.Label(),
+			strings.ReplaceAll(declare[0], ":", " "), declare[0])
+	}
+	return fmt.Sprintf("%s needs runtimes that this node does not declare, since mlpromote did not install them (%s): resolve and pull take them by a runtime document: --runtime FILE",
+		gets.Engine.Label(), strings.Join(declare, ", "))
 }
 
 // sharesText says who ran an engine that several execution providers ran.

@@ -3,6 +3,7 @@
 import warnings
 
 from columns import columns
+from place import place_of
 from protocol import Refused
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}  # which the compilers of all targets read
@@ -21,10 +22,24 @@ def convert(estimator):
     else:
         types = [(INPUT, data_types.FloatTensorType([None, features(estimator)]))]
 
-    def to_onnx(options):
+    def to_onnx(options, part=estimator, types=types):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return skl2onnx.to_onnx(single(estimator), initial_types=types, options=options, target_opset=OPSETS, name="model")
+            return skl2onnx.to_onnx(single(part), initial_types=types, options=options, target_opset=OPSETS, name="model")
+
+    def converts(part, kind):
+        try:
+            to_onnx(None, part, [(INPUT, kinds[kind]([None, getattr(part, "n_features_in_", 1)]))])
+        except Exception:  # whatever it is: the message has the error of the whole model
+            return False
+        return True
+
+    def refusal(what, message, op):
+        try:
+            place = place_of(estimator, op, converts)
+        except Exception:  # a part that is unlike those of scikit-learn: the error of the whole model counts
+            place = ""
+        return Refused("unsupported_op", f"skl2onnx cannot convert {what}: {message}{place and f' ({place})'}", op=op)
 
     unsupported = (exceptions.MissingShapeCalculator, exceptions.MissingConverter, NotImplementedError)
     try:
@@ -33,9 +48,10 @@ def convert(estimator):
         except NameError:  # nothing in the model has that option
             model = to_onnx(None)
     except unsupported as e:
-        raise refusal(e) from None
+        message, op = lacking(e)
+        raise refusal("this model", message, op) from None
     except (RuntimeError, ValueError, TypeError, AttributeError) as e:
-        raise Refused("unsupported_op", f"skl2onnx cannot convert {type(estimator).__qualname__}: {first_line(e)}", op=type(estimator).__qualname__) from None
+        raise refusal(type(estimator).__qualname__, first_line(e), type(estimator).__qualname__) from None
     return finished(model, estimator)
 
 
@@ -93,13 +109,11 @@ def features(estimator):
     return count
 
 
-def refusal(e):
-    """skl2onnx names the class that it has no converter for in its first line."""
+def lacking(e):
+    """What skl2onnx lacks, and the class that it has no converter for: it names that in its first line."""
     message = first_line(e)
     op = message.partition("'<class '")[2].partition("'")[0] or None
-    if op:
-        message = f"it has no converter for {op}"
-    return Refused("unsupported_op", f"skl2onnx cannot convert this model: {message}", op=op)
+    return (f"it has no converter for {op}" if op else message), op
 
 
 def first_line(e):
