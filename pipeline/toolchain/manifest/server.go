@@ -85,9 +85,6 @@ func (s Server) check(doc *strictyaml.Document) {
 	if !namePattern.MatchString(s.Name) {
 		doc.At("name").Problemf("name %q: want lower-case letters and digits with inner '_' or '-'", s.Name)
 	}
-	if !slices.Contains(serving.Protocols(), s.Protocol) {
-		doc.At("protocol").Problemf("protocol %q%s: want %s", s.Protocol, registry.Suggest(s.Protocol, serving.Protocols()), strings.Join(serving.Protocols(), ", "))
-	}
 	for key, path := range map[string]string{"program": s.Program, "python": s.Python, "folder": s.Folder} {
 		if strings.ContainsRune(path, '/') && !filepath.IsAbs(path) {
 			doc.At(key).Problemf("%s %q: want an absolute path, or a name, which is looked up on PATH", key, path)
@@ -114,6 +111,14 @@ func (s Server) check(doc *strictyaml.Document) {
 		}
 	}
 	s.checkPlace(doc)
+	s.checkProtocol(doc)
+}
+
+// checkProtocol wants what the protocol needs.
+func (s Server) checkProtocol(doc *strictyaml.Document) {
+	if !slices.Contains(serving.Protocols(), s.Protocol) {
+		doc.At("protocol").Problemf("protocol %q%s: want %s", s.Protocol, registry.Suggest(s.Protocol, serving.Protocols()), strings.Join(serving.Protocols(), ", "))
+	}
 	tells := s.Protocol == serving.ProtocolREST || s.Protocol == serving.ProtocolGRPC
 	if s.Version == "" && !tells {
 		doc.At("version").Problemf("version: the protocol %s does not tell the version of the server: write it here", s.Protocol)

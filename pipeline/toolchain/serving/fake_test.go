@@ -60,7 +60,7 @@ func serveFake(arguments []string) error {
 		}
 	}
 	if f.has("hangs") {
-		fmt.Println("hangs")
+		fmt.Fprintln(os.Stderr, "hangs")
 		select {}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:"+arguments[3])

@@ -34,7 +34,8 @@ func export(c Config, inputs []driverproc.RequestInput, entry, at string, blank 
 	id, _, _ := strings.Cut(entry, "/") // files of an engine are in the folder of its name
 	engines := 0
 	for _, in := range inputs {
-		name, ofEngine := "", false
+		var name string
+		ofEngine := false
 		switch in.Role {
 		case RoleServer:
 			name = in.Name

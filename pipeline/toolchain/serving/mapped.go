@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -41,7 +42,7 @@ type mapped struct {
 func (m *mapped) ready(ctx context.Context) error {
 	if m.mapping.Ready == "" {
 		_, _, err := m.do(ctx, http.MethodGet, m.mapping.Predict, nil, nil)
-		if _, answers := err.(*statusError); answers { // it wants POST
+		if told := new(statusError); errors.As(err, &told) { // it wants POST
 			return nil
 		}
 		return err

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,7 +75,7 @@ func start(ctx context.Context, c Config, at folder, log io.Writer) (*server, er
 		}
 		return s, s.wait(ctx, c)
 	}
-	ports, err := freePorts(2)
+	ports, err := freePorts(ctx, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +183,18 @@ func (s *server) alive() error {
 }
 
 // freePorts returns ports of this machine that no program listens on. The network is this process's own, so none is taken meanwhile.
-func freePorts(n int) (ports []string, err error) {
+func freePorts(ctx context.Context, n int) (ports []string, err error) {
 	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer listener.Close()
-		ports = append(ports, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
+		defer listener.Close() //nolint:errcheck // nothing was sent
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
 	}
 	return ports, nil
 }

@@ -88,7 +88,7 @@ func Server(tb testing.TB) string {
 	}
 	data, err := os.ReadFile(record.LibraryPath())
 	if err == nil {
-		err = os.WriteFile(to, data, 0o755)
+		err = os.WriteFile(to, data, 0o644)
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -122,6 +122,25 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 		return err
 	}
 	result.Ref.Host = i.HostOf(result.Ref.Environment)
+	tellVerified(ctx, a, i, result)
+	whole := len(env.Targets)+len(env.Engines) == 0 && env.Server == ""
+	if machine, unread := a.NodeVerbs().Machine(ctx); unread == nil && whole {
+		if note := undeclaredText(nodeGets(result), result.Node, machine); note != "" {
+			a.UI.Note("%s", note)
+		}
+	}
+	if out := a.UI.Result(verifyText(result, whole), verifiedRelease{result.Ref.String(), result}); out != nil {
+		return out
+	}
+	explain(a, result)
+	if a.UI.JSON { // the document has the failure of each engine with its hints
+		return err
+	}
+	return readable(err, result, named)
+}
+
+// tellVerified tells what a person should know of a verification beside its verdicts.
+func tellVerified(ctx context.Context, a *program.App, i *wiring.Instance, result verify.Result) {
 	for _, s := range result.Skipped {
 		a.UI.Note("not verified here: %s", s)
 	}
@@ -147,20 +166,6 @@ func verifyRelease(ctx context.Context, a *program.App, i *wiring.Instance, ref 
 			a.UI.Note("warning: %s", warning)
 		}
 	}
-	whole := len(env.Targets)+len(env.Engines) == 0 && env.Server == ""
-	if machine, unread := a.NodeVerbs().Machine(ctx); unread == nil && whole {
-		if note := undeclaredText(nodeGets(result), result.Node, machine); note != "" {
-			a.UI.Note("%s", note)
-		}
-	}
-	if out := a.UI.Result(verifyText(result, whole), verifiedRelease{result.Ref.String(), result}); out != nil {
-		return out
-	}
-	explain(a, result)
-	if a.UI.JSON { // the document has the failure of each engine with its hints
-		return err
-	}
-	return readable(err, result, named)
 }
 
 // slowText points an engine out that is far slower than fp32 here.
