@@ -92,7 +92,7 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, who
 		return nil, nil, nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, nil, validators.Failed(evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}), nil
+		return nil, nil, notLoaded(err), nil
 	}
 	compared, err := comparisonOfSome(ctx, v, c.Engine.Precision)
 	if err != nil {
@@ -111,6 +111,17 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, who
 		checks, loads = append(checks, check), append(loads, loadFigures(load, ran.Engines[i], loads))
 	}
 	return checks, loads, against, nil
+}
+
+// notLoaded is what an error under load says about an engine. Time and memory that were not there are no fault of it.
+func notLoaded(err error) validators.Findings {
+	trial := validators.TrialOf(evidence.TrialClients)
+	reason := evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}
+	if registry.HasCode(err, registry.CodeUnavailable) {
+		reason.Code = validators.ReasonNotRun
+		return validators.Undecided(reason)
+	}
+	return validators.Failed(reason)
 }
 
 func clientsText(load toolchain.ServerLoad) string {
