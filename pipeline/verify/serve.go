@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -60,20 +61,45 @@ const (
 	openShare    = 0.5
 )
 
+// loadTimes is how many times as long as one client all loads take for one round on a server that computes one answer at a time: three as long, and one
+// at half of the rate.
+const loadTimes = 5
+
+// planLoad returns how many rounds of the cases there is time for, and gives one round twice the time that it should take, however slow the server is.
+func planLoad(engines []toolchain.EngineResult, id string, count int, left *extra) int {
+	var once time.Duration
+	for _, r := range engines {
+		if r.ID == id && len(r.TimingsNS) > 0 {
+			var sum int64
+			for _, t := range r.TimingsNS {
+				sum += t
+			}
+			once = time.Duration(sum / int64(len(r.TimingsNS)) * int64(count))
+		}
+	}
+	rounds := min(loadRequests/count+1, loadRounds)
+	if all := loadTimes * once; all > 0 {
+		rounds = max(min(rounds, int(left.left/2/all)), 1)
+		left.more(2 * all)
+	}
+	return rounds
+}
+
 func serverLoads() []toolchain.ServerLoad {
 	return []toolchain.ServerLoad{{Clients: 1}, {Clients: 4}, {Clients: 16}, {Clients: 64, Share: openShare}}
 }
 
 // underLoad sends all cases by several clients to the server of an engine. Each run is a check of its own: its answers are judged like those of
 // one client. It returns the times of each, too.
-func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
+func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
 	if c.Tool.Served == nil {
 		return nil, nil, nil, nil
 	}
 	ctx, done := v.Env.Report().StepIn(ctx, "send cases to the server by several clients")
 	defer func() { done(registry.Count(len(checks), "run"), err) }()
 	trial := validators.TrialOf(evidence.TrialClients)
-	execution := c.Tool.Run(toolchain.RunOptions{Rounds: min(loadRequests/v.Cases.Set.Count+1, loadRounds)})
+	left := newExtra(v, c.ID, outputs, 1)
+	execution := c.Tool.Run(toolchain.RunOptions{Rounds: planLoad(outputs.Engines, c.ID, v.Cases.Set.Count, left)})
 	execution.Job.Machine, execution.Job.Inputs = run.Machine(v.Node), v.Cases.Inputs(toolchain.RoleCases)
 	execution.AddCandidate(c)
 	once := execution.Job.Run.Engines[0]
@@ -118,7 +144,7 @@ func notLoaded(err error) validators.Findings {
 	trial := validators.TrialOf(evidence.TrialClients)
 	reason := evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}
 	if registry.HasCode(err, registry.CodeUnavailable) {
-		reason.Code = validators.ReasonNotRun
+		reason.Code, reason.Message = validators.ReasonNotRun, "requests by several clients did not end: "+err.Error()
 		return validators.Undecided(reason)
 	}
 	return validators.Failed(reason)

@@ -143,8 +143,10 @@ func (s Server) checkPlace(doc *strictyaml.Document) {
 	if s.Protocol == serving.ProtocolGRPC {
 		wants = []string{"grpc"}
 	}
-	if err != nil || at.Host == "" || at.User != nil || !slices.Contains(wants, at.Scheme) {
-		doc.At("url").Problemf("url %q: want %s://HOST:PORT", s.URL, wants[0])
+	switch {
+	case err != nil || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" || !slices.Contains(wants, at.Scheme),
+		s.Protocol == serving.ProtocolGRPC && at.Path != "":
+		doc.At("url").Problemf("url %q: want %s://HOST:PORT, without a user or a query", registry.RedactURL(s.URL), wants[0])
 	}
 	if s.Program != "" || s.Python != "" || s.Files != "" || s.Engine != "" || len(s.Arguments) > 0 {
 		doc.At("url").Problemf("url: a server that runs already has no program, python, arguments, files or engine")

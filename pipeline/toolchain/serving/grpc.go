@@ -31,7 +31,7 @@ var oftenAsked = backoff.Config{BaseDelay: readyPause, Multiplier: 1, MaxDelay: 
 
 // dialGRPC returns the client of a server on this machine. It connects with the first request.
 func dialGRPC(c Config, address string) (client, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: oftenAsked, MinConnectTimeout: time.Second}),
+	conn, err := grpc.NewClient("dns:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: oftenAsked, MinConnectTimeout: time.Second}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{}), grpc.MaxCallRecvMsgSize(tensor.DefaultMaxTensorBytes), grpc.MaxCallSendMsgSize(tensor.DefaultMaxTensorBytes)))
 	r := &rpc{config: c, conn: conn}
 	r.ids.repeated.Store(c.RepeatsIDs)
