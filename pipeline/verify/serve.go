@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/run"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -54,41 +53,6 @@ func serve(ctx context.Context, v *Session) error {
 // bareID names an engine on its runtime, beside the same engine behind a server.
 func bareID(id string) string { return "bare-" + id }
 
-// The load on a server: all cases in rounds, by more and more clients, and then at half of the highest rate of these.
-const (
-	loadRequests = 1000 // of each, about: for a 99.9th percentile
-	loadRounds   = 64   // at most
-	openShare    = 0.5
-)
-
-// loadTimes is how many times as long as one client all loads take for one round on a server that computes one answer at a time: three as long, and one
-// at half of the rate.
-const loadTimes = 5
-
-// planLoad returns how many rounds of the cases there is time for, and gives one round twice the time that it should take, however slow the server is.
-func planLoad(engines []toolchain.EngineResult, id string, count int, left *extra) int {
-	var once time.Duration
-	for _, r := range engines {
-		if r.ID == id && len(r.TimingsNS) > 0 {
-			var sum int64
-			for _, t := range r.TimingsNS {
-				sum += t
-			}
-			once = time.Duration(sum / int64(len(r.TimingsNS)) * int64(count))
-		}
-	}
-	rounds := min(loadRequests/count+1, loadRounds)
-	if all := loadTimes * once; all > 0 {
-		rounds = max(min(rounds, int(left.left/2/all)), 1)
-		left.more(2 * all)
-	}
-	return rounds
-}
-
-func serverLoads() []toolchain.ServerLoad {
-	return []toolchain.ServerLoad{{Clients: 1}, {Clients: 4}, {Clients: 16}, {Clients: 64, Share: openShare}}
-}
-
 // underLoad sends all cases by several clients to the server of an engine. Each run is a check of its own: its answers are judged like those of
 // one client. It returns the times of each, too.
 func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
@@ -99,12 +63,14 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 	defer func() { done(registry.Count(len(checks), "run"), err) }()
 	trial := validators.TrialOf(evidence.TrialClients)
 	left := newExtra(v, c.ID, outputs, 1)
-	execution := c.Tool.Run(toolchain.RunOptions{Rounds: planLoad(outputs.Engines, c.ID, v.Cases.Set.Count, left)})
+	rounds, least := toolchain.PlanServerLoads(outputs.Engines, c.ID, v.Cases.Set.Count, left.left)
+	left.more(least)
+	execution := c.Tool.Run(toolchain.RunOptions{Rounds: rounds})
 	execution.Job.Machine, execution.Job.Inputs = run.Machine(v.Node), v.Cases.Inputs(toolchain.RoleCases)
 	execution.AddCandidate(c)
 	once := execution.Job.Run.Engines[0]
 	execution.Job.Run.Engines = nil
-	for i, load := range serverLoads() {
+	for i, load := range toolchain.ServerLoads() {
 		once.ID, once.ServerLoad = fmt.Sprintf("%s-clients-%d", c.ID, i), &load
 		execution.Job.Run.Engines = append(execution.Job.Run.Engines, once)
 	}
@@ -124,7 +90,7 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for i, load := range serverLoads() {
+	for i, load := range toolchain.ServerLoads() {
 		check := trial.Check("")
 		check.Size, check.Cases = clientsText(load), v.Cases.Set.Count
 		compared.Engine = filepath.Join(dir, "outputs", ran.Engines[i].ID)

@@ -3,7 +3,6 @@ package serving
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -134,10 +133,4 @@ func answers(ctx context.Context, r driverproc.Request, c Config, entry string, 
 	asked.server = s
 	_, why = asked.Run(ctx)
 	return why, ctx.Err()
-}
-
-// isUnavailable reports whether an error says nothing against an engine.
-func isUnavailable(err error) bool {
-	failed := new(driverproc.Error)
-	return errors.As(err, &failed) && failed.Code == driverproc.Unavailable
 }
