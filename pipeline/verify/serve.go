@@ -53,32 +53,24 @@ func serve(ctx context.Context, v *Session) error {
 // bareID names an engine on its runtime, beside the same engine behind a server.
 func bareID(id string) string { return "bare-" + id }
 
-// The load on a server: all cases in rounds, by more and more clients, and then at half of the highest rate of these.
-const (
-	loadRequests = 1000 // of each, about: for a 99.9th percentile
-	loadRounds   = 64   // at most
-	openShare    = 0.5
-)
-
-func serverLoads() []toolchain.ServerLoad {
-	return []toolchain.ServerLoad{{Clients: 1}, {Clients: 4}, {Clients: 16}, {Clients: 64, Share: openShare}}
-}
-
 // underLoad sends all cases by several clients to the server of an engine. Each run is a check of its own: its answers are judged like those of
 // one client. It returns the times of each, too.
-func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
+func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
 	if c.Tool.Served == nil {
 		return nil, nil, nil, nil
 	}
 	ctx, done := v.Env.Report().StepIn(ctx, "send cases to the server by several clients")
 	defer func() { done(registry.Count(len(checks), "run"), err) }()
 	trial := validators.TrialOf(evidence.TrialClients)
-	execution := c.Tool.Run(toolchain.RunOptions{Rounds: min(loadRequests/v.Cases.Set.Count+1, loadRounds)})
+	left := newExtra(v, c.ID, outputs, 1)
+	rounds, least := toolchain.PlanServerLoads(outputs.Engines, c.ID, v.Cases.Set.Count, left.left)
+	left.more(least)
+	execution := c.Tool.Run(toolchain.RunOptions{Rounds: rounds})
 	execution.Job.Machine, execution.Job.Inputs = run.Machine(v.Node), v.Cases.Inputs(toolchain.RoleCases)
 	execution.AddCandidate(c)
 	once := execution.Job.Run.Engines[0]
 	execution.Job.Run.Engines = nil
-	for i, load := range serverLoads() {
+	for i, load := range toolchain.ServerLoads() {
 		once.ID, once.ServerLoad = fmt.Sprintf("%s-clients-%d", c.ID, i), &load
 		execution.Job.Run.Engines = append(execution.Job.Run.Engines, once)
 	}
@@ -92,13 +84,13 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, who
 		return nil, nil, nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, nil, validators.Failed(evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}), nil
+		return nil, nil, notLoaded(err), nil
 	}
 	compared, err := comparisonOfSome(ctx, v, c.Engine.Precision)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for i, load := range serverLoads() {
+	for i, load := range toolchain.ServerLoads() {
 		check := trial.Check("")
 		check.Size, check.Cases = clientsText(load), v.Cases.Set.Count
 		compared.Engine = filepath.Join(dir, "outputs", ran.Engines[i].ID)
@@ -111,6 +103,17 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, left *extra, who
 		checks, loads = append(checks, check), append(loads, loadFigures(load, ran.Engines[i], loads))
 	}
 	return checks, loads, against, nil
+}
+
+// notLoaded is what an error under load says about an engine. Time and memory that were not there are no fault of it.
+func notLoaded(err error) validators.Findings {
+	trial := validators.TrialOf(evidence.TrialClients)
+	reason := evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}
+	if registry.HasCode(err, registry.CodeUnavailable) {
+		reason.Code, reason.Message = validators.ReasonNotRun, "requests by several clients did not end: "+err.Error()
+		return validators.Undecided(reason)
+	}
+	return validators.Failed(reason)
 }
 
 func clientsText(load toolchain.ServerLoad) string {

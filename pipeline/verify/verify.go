@@ -224,7 +224,7 @@ func judgeRuns(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 	if err != nil {
 		return nil, err
 	}
-	clients, loads, mixed, err := underLoad(ctx, v, c, newExtra(v, c.ID, outputs, 1), found.whole)
+	clients, loads, mixed, err := underLoad(ctx, v, c, outputs, found.whole)
 	if err != nil {
 		return nil, err
 	}

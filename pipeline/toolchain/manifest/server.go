@@ -43,7 +43,7 @@ type Server struct {
 	Files       string            `yaml:"files" doc:"Folder beside this file whose files become part of the folder that the server serves: its configuration"`
 	Engine      string            `yaml:"engine" doc:"Folder in that folder where the files of the engine go, such as m/1. Default: the folder itself"`
 	Ready       ReadyTime         `yaml:"ready" doc:"How long it may take until it is ready. Default: 60s"`
-	Version     string            `yaml:"version" doc:"Version of a server that does not tell it by its protocol"`
+	Version     string            `yaml:"version" doc:"Version of a server that does not tell it by its protocol, or not as numbers separated by dots"`
 	URL         string            `yaml:"url" doc:"Address of a server that runs already, in place of program: http://HOST:PORT, or grpc://HOST:PORT. It proves answers, not which bytes gave them"`
 	HTTP        *serving.Mapping  `yaml:"http" doc:"How inputs and outputs stand in JSON, for the protocol http"`
 
@@ -148,8 +148,10 @@ func (s Server) checkPlace(doc *strictyaml.Document) {
 	if s.Protocol == serving.ProtocolGRPC {
 		wants = []string{"grpc"}
 	}
-	if err != nil || at.Host == "" || at.User != nil || !slices.Contains(wants, at.Scheme) {
-		doc.At("url").Problemf("url %q: want %s://HOST:PORT", s.URL, wants[0])
+	switch {
+	case err != nil || at.Host == "" || at.User != nil || at.RawQuery != "" || at.Fragment != "" || !slices.Contains(wants, at.Scheme),
+		s.Protocol == serving.ProtocolGRPC && at.Path != "":
+		doc.At("url").Problemf("url %q: want %s://HOST:PORT, without a user or a query", registry.RedactURL(s.URL), wants[0])
 	}
 	if s.Program != "" || s.Python != "" || s.Files != "" || s.Engine != "" || len(s.Arguments) > 0 {
 		doc.At("url").Problemf("url: a server that runs already has no program, python, arguments, files or engine")
@@ -302,16 +304,22 @@ func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, en
 	if err := json.Unmarshal(outcome.Result, &told); err != nil {
 		return toolchain.Served{}, registry.Errorf(registry.CodeInternal, "server %s: result of probe: %w", o.Name, err)
 	}
+	version := o.version(told)
+	if !hasNumbers(version) {
+		return toolchain.Served{}, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"server %s: its version is %q: want numbers separated by dots, which policies compare", o.Name, registry.PlainText(version)),
+			"`version` in its manifest takes the place of one in another form")
+	}
 	served := toolchain.Served{Fault: o.fault(told)}
 	configuration, err := o.Configuration()
 	if err != nil {
 		return toolchain.Served{}, err
 	}
-	version := cmp.Or(told.Version, o.Version)
 	served.Evidence = evidence.Served{By: o.Name, Server: registry.PlainText(told.Server), Version: registry.PlainText(version), Protocol: o.Protocol, Model: o.Model,
 		Configuration: evidence.NewDigestSet(configuration), RepeatsIDs: told.RepeatsIDs, URL: o.URL,
 		BytesSeen: !o.Remote() && served.Fault == ""}
 	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": version})
+	driver.config.RepeatsIDs = told.RepeatsIDs
 	driver.identity = toolchain.Identity{Name: o.Name, Version: served.Evidence.Version, Lock: o.program, Adopted: true,
 		LibraryDigest: library}
 	if err == nil {
@@ -352,17 +360,25 @@ func (o *OpenedServer) code() (registry.Digest, error) {
 	return driverproc.GoCodeDigest(string(o.text), serving.Sources(), caserun.Sources())
 }
 
+// version is what reports have: the version that the server tells, or that of its manifest where policies could not compare the former.
+func (o *OpenedServer) version(told serving.ProbeResult) string {
+	if o.Version != "" && !hasNumbers(told.Version) {
+		return o.Version
+	}
+	return told.Version
+}
+
+// hasNumbers reports whether policies can compare a version.
+func hasNumbers(version string) bool { return (artifact.Constraint{Exact: version}).Validate() == nil }
+
 // fault is what speaks against a server.
 func (o *OpenedServer) fault(told serving.ProbeResult) string {
-	version := cmp.Or(told.Version, o.Version)
 	switch {
 	case told.Disagrees != "":
 		return told.Disagrees
 	case told.Blank:
 		return "it answered although all bytes of the engine were zeros, so it serves other files than the engine's"
-	case (artifact.Constraint{Exact: version}).Validate() != nil:
-		return registry.PlainText("its version is " + version + ": want numbers separated by dots")
-	case told.Version != "" && o.Version != "" && told.Version != o.Version:
+	case hasNumbers(told.Version) && o.Version != "" && told.Version != o.Version:
 		return registry.PlainText("its version is " + told.Version + ", and its manifest has " + o.Version)
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -60,7 +61,7 @@ type Told struct {
 // readyPause is between two questions whether a server is ready.
 const readyPause = 20 * time.Millisecond
 
-// web sends requests over HTTP. It follows no proxy.
+// web sends requests over HTTP. It follows no proxy and no redirect: the cases would go to a server that nobody named.
 type web struct {
 	base   string
 	client *http.Client
@@ -133,7 +134,7 @@ func (w *web) getJSON(ctx context.Context, path string, v any) error {
 	return err
 }
 
-// inOrder returns the outputs of the interface, each of the right dtype, of those that a server answered with.
+// inOrder returns the outputs of the interface, each of the right dtype and with as many dimensions as it has there, of those that a server answered with.
 func inOrder(c Config, answered map[string]tensor.Tensor) ([]tensor.Tensor, error) {
 	all := make([]tensor.Tensor, 0, len(c.Outputs))
 	for _, v := range c.Outputs {
@@ -146,18 +147,26 @@ func inOrder(c Config, answered map[string]tensor.Tensor) ([]tensor.Tensor, erro
 			slices.Sort(have)
 			return nil, fmt.Errorf("the answer has no output %q: it has %s", v.Name, strings.Join(have, ", "))
 		}
-		if t.DType != v.DType {
-			return nil, fmt.Errorf("output %q is %s: the model has %s", v.Name, t.DType, v.DType)
+		if t.DType != v.DType || v.Shape != nil && len(t.Shape) != len(v.Shape) {
+			return nil, fmt.Errorf("output %q is %s %v: the model has %s %v", v.Name, t.DType, t.Shape, v.DType, v.Shape)
 		}
 		all = append(all, t)
 	}
 	return all, nil
 }
 
-// sameID refuses an answer to another request. Servers need not repeat the id.
-func sameID(sent, answered string) error {
-	if answered != "" && answered != sent {
+// ids compares the ids of answers with those of requests. Servers need not repeat ids.
+type ids struct{ repeated atomic.Bool }
+
+// same refuses an answer to another request, and one without an id from a server that repeats ids.
+func (i *ids) same(sent, answered string) error {
+	switch {
+	case answered == sent:
+		i.repeated.Store(true)
+	case answered != "":
 		return fmt.Errorf("the answer is to request %.60q, and %q was sent: something between repeats earlier answers", answered, sent)
+	case i.repeated.Load():
+		return errors.New("the answer names no request, and earlier ones did: something between changes answers")
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type Config struct {
 	ReadySeconds int `json:"readySeconds"`
 	// Runtime is true if the server is the only runtime of the engine: then the engine is at fault where it does not get ready.
 	Runtime bool `json:"runtime,omitempty"`
+	// RepeatsIDs is true of a server that is known to repeat the ids of requests. An answer without one is refused then.
+	RepeatsIDs bool `json:"repeatsIds,omitempty"`
 	// Inputs and Outputs are the model's interface.
 	Inputs  []caserun.Slot `json:"inputs"`
 	Outputs []caserun.Slot `json:"outputs"`

@@ -10,12 +10,16 @@ import (
 
 // dial returns the client of a protocol for a server.
 func dial(c Config, address addresses) (client, error) {
-	web := &web{base: strings.TrimSuffix(address.http, "/"), client: &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 1024, DisableCompression: true,
-	}}}
+	web := &web{base: strings.TrimSuffix(address.http, "/"), client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 1024, DisableCompression: true,
+		}}}
 	switch c.Protocol {
 	case ProtocolREST:
-		return &rest{config: c, web: web}, nil
+		r := &rest{config: c, web: web}
+		r.ids.repeated.Store(c.RepeatsIDs)
+		return r, nil
 	case ProtocolGRPC:
 		return dialGRPC(c, address.grpc)
 	case ProtocolTFServing:

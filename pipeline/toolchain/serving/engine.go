@@ -77,6 +77,9 @@ func (e *engine) ask(ctx context.Context, inputs []named) (time.Duration, []tens
 		if ctx.Err() != nil {
 			return 0, nil, ctx.Err()
 		}
+		if isUnavailable(err) {
+			return 0, nil, driverproc.Errorf(driverproc.Unavailable, "%v", err)
+		}
 		if ended := e.server.alive(); ended != nil {
 			return 0, nil, ended
 		}

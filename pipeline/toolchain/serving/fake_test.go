@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ type fake struct {
 	faults       []string
 	factor       float32
 	cache        sync.Map // answers, by the numbers of the input
+	answered     atomic.Int64
 }
 
 func (f *fake) has(fault string) bool { return slices.Contains(f.faults, fault) }
@@ -56,6 +58,15 @@ func serveFake(arguments []string) error {
 	}
 	if f.has("writes") {
 		if err := os.WriteFile(filepath.Join(f.folder, "compiled"), []byte("x"), 0o600); err != nil {
+			return err
+		}
+	}
+	if f.has("once") { // it leaves a lock behind
+		lock, err := os.OpenFile(os.Getenv("FAKE_LOCK"), os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := lock.Close(); err != nil {
 			return err
 		}
 	}
@@ -134,6 +145,10 @@ func (f *fake) routes() http.Handler {
 		answer(w, map[string]any{"name": "m", "versions": versions, "inputs": tensors("x"), "outputs": tensors("y", "z")})
 	})
 	mux.HandleFunc("POST /v2/models/m/infer", f.infer)
+	mux.HandleFunc("POST /v2/models/other/infer", func(w http.ResponseWriter, r *http.Request) {
+		other := &fake{factor: f.factor}
+		other.infer(w, r)
+	})
 	mux.HandleFunc("GET /v1/models/m", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"model_version_status": []any{map[string]any{"version": "1", "state": "AVAILABLE"}}})
 	})
@@ -176,6 +191,13 @@ func (f *fake) infer(w http.ResponseWriter, r *http.Request) {
 		if found {
 			id, _ = earlier.(string)
 		}
+	}
+	if f.has("forgets") && f.answered.Add(1) > 1 { // as a cache that takes the ids out
+		id = ""
+	}
+	if f.has("elsewhere") {
+		http.Redirect(w, r, "/v2/models/other/infer", http.StatusTemporaryRedirect)
+		return
 	}
 	if f.has("fails") && int64(in.Float64(0)) == 3 {
 		http.Error(w, `{"error": "out of memory"}`, http.StatusInternalServerError)

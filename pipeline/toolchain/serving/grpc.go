@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,7 +23,7 @@ import (
 type rpc struct {
 	config Config
 	conn   *grpc.ClientConn
-	ids    atomic.Bool
+	ids    ids
 }
 
 // oftenAsked is how soon a server that does not listen yet is asked again.
@@ -32,9 +31,11 @@ var oftenAsked = backoff.Config{BaseDelay: readyPause, Multiplier: 1, MaxDelay: 
 
 // dialGRPC returns the client of a server on this machine. It connects with the first request.
 func dialGRPC(c Config, address string) (client, error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: oftenAsked, MinConnectTimeout: time.Second}),
+	conn, err := grpc.NewClient("dns:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: oftenAsked, MinConnectTimeout: time.Second}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{}), grpc.MaxCallRecvMsgSize(tensor.DefaultMaxTensorBytes), grpc.MaxCallSendMsgSize(tensor.DefaultMaxTensorBytes)))
-	return &rpc{config: c, conn: conn}, err
+	r := &rpc{config: c, conn: conn}
+	r.ids.repeated.Store(c.RepeatsIDs)
+	return r, err
 }
 
 func (r *rpc) hangUp() { _ = r.conn.Close() }
@@ -84,7 +85,7 @@ func (r *rpc) ready(ctx context.Context) error {
 }
 
 func (r *rpc) about(ctx context.Context) (About, error) {
-	told := About{RepeatsIDs: r.ids.Load()}
+	told := About{RepeatsIDs: r.ids.repeated.Load()}
 	server, err := r.call(ctx, "ServerMetadata", nil)
 	if err == nil {
 		err = eachField(server, func(f field) error {
@@ -196,7 +197,7 @@ func (r *rpc) response(id string, response []byte) ([]tensor.Tensor, error) {
 		return err
 	})
 	if err == nil {
-		err = sameID(id, answered)
+		err = r.ids.same(id, answered)
 	}
 	if err == nil && len(raw) > 0 && len(raw) != len(outputs) {
 		err = fmt.Errorf("the answer has %d outputs, and the bytes of %d", len(outputs), len(raw))
@@ -204,7 +205,6 @@ func (r *rpc) response(id string, response []byte) ([]tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.ids.Store(answered != "")
 	all := make(map[string]tensor.Tensor)
 	for i, o := range outputs {
 		v, err := ofDatatype(o.told.Name, o.told.Datatype)

@@ -3,7 +3,9 @@ package serving
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -48,10 +50,10 @@ func underLoad(ctx context.Context, r driverproc.Request, e *engine, id string, 
 			if err := ctx.Err(); err != nil {
 				return result, err
 			}
-			for c, a := range answers {
-				if a.err != nil {
-					return result, caserun.InCase(a.err, id, s, int64(c))
-				}
+			if c := slices.IndexFunc(answers, func(a answer) bool { return a.err != nil }); c >= 0 {
+				return result, caserun.InCase(answers[c].err, id, s, int64(c))
+			}
+			for _, a := range answers {
 				result.TimingsNS = append(result.TimingsNS, a.took.Nanoseconds())
 				if round > 0 {
 					continue
@@ -70,21 +72,28 @@ func underLoad(ctx context.Context, r driverproc.Request, e *engine, id string, 
 	return result, err
 }
 
-// shard runs all cases of a shard. With a fixed rate, the time of a request counts from when it was due: a server that is late does not
+// shard runs all cases of a shard, or those before one that fails and some more. With a fixed rate, the time of a request counts from when it was due: a server that is late does not
 // get fewer requests for that.
 func (l *loop) shard(ctx context.Context, s *caserun.Shard) []answer {
 	answers := make([]answer, s.Count)
 	work := make(chan int64)
 	begin := time.Now()
 	var clients sync.WaitGroup
+	var failed atomic.Bool
 	for range l.clients {
 		clients.Go(func() {
 			for c := range work {
 				answers[c] = l.one(ctx, s, c, begin.Add(time.Duration(c)*l.every))
+				if answers[c].err != nil {
+					failed.Store(true)
+				}
 			}
 		})
 	}
 	for c := range s.Count {
+		if failed.Load() {
+			break // one wrong answer is enough, and each further one can take its whole time
+		}
 		if l.every > 0 && !sleepUntil(ctx, begin.Add(time.Duration(c)*l.every)) {
 			break
 		}

@@ -3,7 +3,6 @@ package serving
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -65,7 +64,8 @@ type ProbeResult struct {
 	Blank bool `json:"blank,omitempty"`
 }
 
-// probe starts the server twice for the first engine among the inputs: as it is, and with zeros in its files. Without an engine it does nothing.
+// probe starts the server for the first engine among the inputs: as it is, with zeros in its files, and as it is again. Without an engine it does
+// nothing.
 func probe(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (any, error) {
 	result := ProbeResult{Tool: map[string]string{}}
 	entry := ""
@@ -98,6 +98,8 @@ func probe(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (
 	}
 	switch result.Disagrees = c.Disagreement(result.About); {
 	case result.Disagrees != "":
+	case isUnavailable(first):
+		return nil, first
 	case first != nil:
 		result.Disagrees = "it does not take the first case: " + first.Error()
 	case changed != nil:
@@ -106,21 +108,29 @@ func probe(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (
 	if len(c.Command) == 0 || result.Disagrees != "" {
 		return result, nil
 	}
-	result.Blank, err = answersBlank(ctx, r, c, entry, asked, log)
+	silent, err := answers(ctx, r, c, entry, asked, true, log)
+	if result.Blank = err == nil && silent == nil; err != nil || result.Blank {
+		return result, err
+	}
+	again, err := answers(ctx, r, c, entry, asked, false, log)
+	if err == nil && again != nil { // a lock, or a port that is taken
+		err = driverproc.Errorf(driverproc.Unavailable, "it does not answer after a further start on the engine, so its silence on zeros shows nothing: %v", again)
+	}
 	return result, err
 }
 
-// answersBlank reports whether the server answers a case with an engine of zeros.
-func answersBlank(ctx context.Context, r driverproc.Request, c Config, entry string, asked *engine, log io.Writer) (bool, error) {
-	s, err := open(ctx, r, c, entry, true, log)
-	if failed := new(driverproc.Error); errors.As(err, &failed) && failed.Code == driverproc.Unavailable {
-		return false, ctx.Err() // as it should be
+// answers starts the server once more, with zeros in place of the engine if blank is true, and asks it a case. It returns why the server does not
+// answer, or nil.
+func answers(ctx context.Context, r driverproc.Request, c Config, entry string, asked *engine, blank bool, log io.Writer) (why, err error) {
+	s, err := open(ctx, r, c, entry, blank, log)
+	if isUnavailable(err) {
+		return err, ctx.Err()
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	asked.server = s
-	_, err = asked.Run(ctx)
-	_ = s.close() // whatever became of the zeros
-	return err == nil, ctx.Err()
+	_, why = asked.Run(ctx)
+	_ = s.close() // whatever became of the folder
+	return why, ctx.Err()
 }

@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,15 +63,18 @@ func (m *mapped) about(context.Context) (About, error) { return About{}, nil }
 func (m *mapped) queued(context.Context) (queue, error) { return queue{}, nil }
 
 func (m *mapped) infer(ctx context.Context, _ string, inputs []named) ([]tensor.Tensor, error) {
-	body := []byte(m.mapping.Body)
+	var pairs []string // replaced in one pass: a text can look like the place of another input
 	for _, in := range inputs {
 		values, err := in.appendJSON(nil, true)
 		if err != nil {
 			return nil, err
 		}
-		body = bytes.ReplaceAll(body, []byte(strconv.Quote("{"+in.value.Name+"}")), values)
+		place := "{" + in.value.Name + "}"
+		escaped, _ := json.Marshal(place) // any string can be written
+		pairs = append(pairs, strconv.Quote(place), string(values), string(escaped), string(values))
 	}
-	data, _, err := m.do(ctx, http.MethodPost, m.mapping.Predict, http.Header{"Content-Type": {"application/json"}}, body)
+	body := strings.NewReplacer(pairs...).Replace(m.mapping.Body)
+	data, _, err := m.do(ctx, http.MethodPost, m.mapping.Predict, http.Header{"Content-Type": {"application/json"}}, []byte(body))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -121,7 +122,7 @@ func (n named) elements() (func(dst []byte, i int) []byte, error) {
 		}
 		for _, v := range t.Float64s() {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("input %q has %v, which JSON does not have: use a protocol with binary tensors", n.value.Name, v)
+				return nil, inexpressible("input %q has %v", n.value.Name, v)
 			}
 		}
 		return func(dst []byte, i int) []byte { return strconv.AppendFloat(dst, t.Float64(i), 'g', -1, bits) }, nil
@@ -137,6 +138,11 @@ func (n named) elements() (func(dst []byte, i int) []byte, error) {
 		shift := 64 - 8*size
 		return strconv.AppendInt(dst, int64(bits)<<shift>>shift, 10)
 	}, nil
+}
+
+// inexpressible is the error about values that JSON does not have. It says nothing against the engine.
+func inexpressible(format string, args ...any) error {
+	return driverproc.Errorf(driverproc.Unavailable, format+", which JSON does not have: use a protocol with binary tensors", args...)
 }
 
 func unsigned(d tensor.DType) bool { return strings.HasPrefix(string(d), "uint") }
@@ -224,7 +230,7 @@ func appendNumber(t *tensor.Tensor, v any) (err error) {
 		i, err = strconv.ParseInt(number.String(), 10, 8*size)
 		bits = uint64(i)
 	default:
-		return fmt.Errorf("it is %s, which JSON does not have: use a protocol with binary tensors", t.DType)
+		return inexpressible("it is %s", t.DType)
 	}
 	if err != nil {
 		return fmt.Errorf("it has %s, which is no %s", number, t.DType)

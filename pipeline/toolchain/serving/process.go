@@ -211,6 +211,12 @@ func asNotReady(err error, c Config) error {
 	return err
 }
 
+// isUnavailable reports whether an error says nothing against an engine.
+func isUnavailable(err error) bool {
+	failed := new(driverproc.Error)
+	return errors.As(err, &failed) && failed.Code == driverproc.Unavailable
+}
+
 // open exports the folder of an engine and starts the server on it.
 func open(ctx context.Context, r driverproc.Request, c Config, entry string, blank bool, log io.Writer) (*server, error) {
 	var at folder

@@ -23,7 +23,7 @@ type rest struct {
 	*web
 	config Config
 	binary atomic.Bool
-	ids    atomic.Bool
+	ids    ids
 }
 
 // lengthHeader is the length of the JSON in front of binary tensors.
@@ -59,7 +59,7 @@ func (r *rest) about(ctx context.Context) (About, error) {
 		return About{}, fmt.Errorf("metadata of the model: %w", err)
 	}
 	return About{Server: server.Name, Version: server.Version, Versions: model.Versions,
-		Inputs: model.Inputs, Outputs: model.Outputs, RepeatsIDs: r.ids.Load()}, nil
+		Inputs: model.Inputs, Outputs: model.Outputs, RepeatsIDs: r.ids.repeated.Load()}, nil
 }
 
 // restTensor is a tensor in the JSON of the protocol.
@@ -147,10 +147,9 @@ func (r *rest) response(id string, data []byte, header http.Header) ([]tensor.Te
 	if err := decodeJSON(data, &message); err != nil {
 		return nil, err
 	}
-	if err := sameID(id, message.ID); err != nil {
+	if err := r.ids.same(id, message.ID); err != nil {
 		return nil, err
 	}
-	r.ids.Store(message.ID != "")
 	answered := make(map[string]tensor.Tensor)
 	for _, out := range message.Outputs {
 		t, rest, err := r.output(out, tail)

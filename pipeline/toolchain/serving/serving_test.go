@@ -3,18 +3,24 @@ package serving
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/caserun"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 	"mlpromote.dev/mlpromote/validators/tensor/tensorfile"
 )
@@ -55,7 +61,8 @@ func asked(t *testing.T, verb toolchain.Verb, protocol string, faults ...string)
 		t.Fatal(err)
 	}
 	c := Config{Name: "fake", Model: "m", Protocol: protocol, Engine: "m/1", ReadySeconds: 60, Inputs: []caserun.Slot{slotX}, Outputs: []caserun.Slot{slotY, slotZ},
-		Command: append([]string{self, fakeName, "{folder}", "m/1/factor", "{http}", "{grpc}"}, faults...)}
+		Environment: map[string]string{"FAKE_LOCK": filepath.Join(dir, "lock")},
+		Command:     append([]string{self, fakeName, "{folder}", "m/1/factor", "{http}", "{grpc}"}, faults...)}
 	if slices.Contains(faults, "hangs") {
 		c.ReadySeconds = 1
 	}
@@ -176,14 +183,15 @@ func TestProbe(t *testing.T) {
 		blank     bool
 		err       string
 	}{
-		"as it should be":         {ProtocolREST, nil, "", false, ""},
-		"over gRPC":               {ProtocolGRPC, nil, "", false, ""},
-		"a stale file":            {ProtocolREST, []string{"stale"}, "", true, ""},
-		"a stale file, by gRPC":   {ProtocolGRPC, []string{"stale"}, "", true, ""},
-		"another type of numbers": {ProtocolREST, []string{"dtype"}, `its input "x" is FP64 [-1]: the model has FP32 [-1]`, false, ""},
-		"two versions":            {ProtocolREST, []string{"versions"}, "it has the versions 1, 2 of the model ready", false, ""},
-		"it writes beside it":     {ProtocolREST, []string{"writes"}, "the server changed compiled in its folder", false, ""},
-		"it does not get ready":   {ProtocolREST, []string{"hangs"}, "", false, "the server fake was not ready after 1s"},
+		"as it should be":       {ProtocolREST, nil, "", false, ""},
+		"over gRPC":             {ProtocolGRPC, nil, "", false, ""},
+		"a stale file":          {ProtocolREST, []string{"stale"}, "", true, ""},
+		"a stale file, by gRPC": {ProtocolGRPC, []string{"stale"}, "", true, ""},
+		"a stale file, and a server that starts once": {ProtocolREST, []string{"stale", "once"}, "", false, "so its silence on zeros shows nothing"},
+		"another type of numbers":                     {ProtocolREST, []string{"dtype"}, `its input "x" is FP64 [-1]: the model has FP32 [-1]`, false, ""},
+		"two versions":                                {ProtocolREST, []string{"versions"}, "it has the versions 1, 2 of the model ready", false, ""},
+		"it writes beside it":                         {ProtocolREST, []string{"writes"}, "the server changed compiled in its folder", false, ""},
+		"it does not get ready":                       {ProtocolREST, []string{"hangs"}, "", false, "the server fake was not ready after 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +218,9 @@ func TestFaults(t *testing.T) {
 	}{
 		"swapped outputs":            {[]string{"swapped"}, ""},
 		"padding":                    {[]string{"pads"}, ""},
-		"a batch axis too many":      {[]string{"axis"}, ""},
+		"a batch axis too many":      {[]string{"axis"}, `output "y" is float32 [1 3]: the model has float32 [-1]`},
+		"answers without ids":        {[]string{"forgets"}, "the answer names no request, and earlier ones did"},
+		"a redirect":                 {[]string{"elsewhere"}, "status 307"},
 		"JSON with three digits":     {[]string{"json", "short"}, ""},
 		"a cache":                    {[]string{"caches"}, "something between repeats earlier answers"},
 		"an error for one case":      {[]string{"fails"}, "case 2 (row 2 of cases.safetensors): the server answers: status 500: out of memory"},
@@ -235,6 +245,58 @@ func TestFaults(t *testing.T) {
 				t.Errorf("the fault does not show: %v", got.Float64s())
 			}
 		})
+	}
+}
+
+// What JSON does not have says nothing against an engine.
+func TestInexpressible(t *testing.T) {
+	t.Parallel()
+	r := asked(t, toolchain.VerbProbe, ProtocolREST, "json")
+	x, err := tensor.New([]float32{1, 2, float32(math.NaN())}, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shard bytes.Buffer
+	if err := tensorfile.Write(&shard, map[string]tensor.Tensor{"x": x}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.Inputs[2].Path, shard.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Handle(t.Context(), r, t.Output())
+	if !isUnavailable(err) || !strings.Contains(err.Error(), `input "x" has NaN, which JSON does not have`) {
+		t.Errorf("%v", err)
+	}
+	half := tensor.Tensor{DType: tensor.Float16}
+	if err := appendNumber(&half, json.Number("1")); !isUnavailable(err) {
+		t.Errorf("float16: %v", err)
+	}
+}
+
+// A text is sent as it is, also one that looks like the place of another input, and under a name that JSON writes in two ways.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	c := Config{Model: "m", Protocol: ProtocolTFServing}
+	var inputs []named
+	for _, name := range []string{"a&b", "c"} {
+		slot := caserun.Slot{Name: name, DType: validators.Text, Shape: []int64{1}}
+		packed, err := tensor.PackText([]string{"{c}"}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Inputs, inputs = append(c.Inputs, slot), append(inputs, named{slot, packed})
+	}
+	var body []byte
+	there := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { body, _ = io.ReadAll(r.Body) }))
+	defer there.Close()
+	asks, err := dial(c, addresses{http: there.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = asks.infer(t.Context(), "", inputs) // what it sends counts
+	var sent struct{ Inputs map[string][]string }
+	if err := json.Unmarshal(body, &sent); err != nil || !slices.Equal(sent.Inputs["a&b"], []string{"{c}"}) || !slices.Equal(sent.Inputs["c"], []string{"{c}"}) {
+		t.Errorf("%s: %v", body, err)
 	}
 }
 
@@ -263,6 +325,28 @@ func TestLoad(t *testing.T) {
 	}
 	if len(ran.Engines) != 3 || ran.Engines[2].PerSecond() > ran.Engines[1].PerSecond() {
 		t.Errorf("rates %v and %v, of which the second should be half of the highest", ran.Engines[1].PerSecond(), ran.Engines[2].PerSecond())
+	}
+}
+
+// Cases under load end with the first that fails: each further one could take all the time that a request has.
+func TestLoadEnds(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			requests.Add(1)
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer there.Close()
+	r := asked(t, toolchain.VerbRun, ProtocolHTTP)
+	c, _ := r.Options[OptionServer].(Config)
+	c.Command, c.URL = nil, there.URL
+	r.Options = map[string]any{OptionServer: c}
+	r.Run.Engines[0].ServerLoad = &toolchain.ServerLoad{Clients: 1}
+	_, err := Handle(t.Context(), r, t.Output())
+	if text := fmt.Sprint(err); !strings.Contains(text, "status 500") || requests.Load() >= caseCount {
+		t.Errorf("%d requests: %v", requests.Load(), err)
 	}
 }
 
