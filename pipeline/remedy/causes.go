@@ -78,8 +78,8 @@ var causes = []cause{
 		cause: "numbers overflow beyond the range of the cases",
 		next:  "take fp32, or leave the layer out of the variant, " + nextBuild},
 	{codes: []string{validators.ReasonClients},
-		cause: "the server mixes requests: it pads or stacks them to batches, or they share memory",
-		next:  "turn off batching in the server's configuration and verify again; or set one size in shapes, " + nextBuild},
+		cause: "the server mixes requests, because it pads or stacks them to batches or they share memory; or it fails under load",
+		next:  "turn off batching, or give each request memory of its own, and mlpromote verify --through again"},
 	{codes: []string{validators.ReasonGolden},
 		cause: "the release has outputs of the reference model that this machine does not compute: another model, or another machine made them",
 		next:  "mlpromote build from the source again, and look who built it with mlpromote trust " + RefMark},
@@ -129,6 +129,32 @@ func OfConversion(r evidence.Reason, precision string) (likely, next string) {
 	if slices.Contains(beyondLimits, r.Code) {
 		return "the engine takes the inputs with fewer digits than the cases have, as the warning describes",
 			"train the model on inputs of that type, or allow the difference in limits, " + nextBuild
+	}
+	return Of(r, precision)
+}
+
+// servedCauses goes before causes for engines that a model server ran.
+var servedCauses = []cause{
+	{codes: beyondLimits,
+		cause: "the server changes the answers: its configuration, its code or the form of its numbers, such as rounded JSON or outputs in another order",
+		next:  nextBare},
+	{codes: []string{validators.ReasonShape, validators.ReasonBatch, validators.ReasonDimension},
+		cause: "the server adds or drops an axis, or pads or cuts batches",
+		next:  nextBare},
+	{codes: []string{ReasonRun},
+		cause: "the server ended or refused a request, as the line above repeats",
+		next:  "find the reason in the log of the server, and mlpromote verify --through again"},
+}
+
+// nextBare tells whether a server or the engine is at fault.
+const nextBare = "mlpromote verify without --through shows whether the engine passes alone; if so, compare the case in report show --through with the answer of the server"
+
+// OfServed is Of for an engine that a model server ran.
+func OfServed(r evidence.Reason, precision string) (likely, next string) {
+	for _, row := range servedCauses {
+		if slices.Contains(row.codes, r.Code) {
+			return row.cause, row.next
+		}
 	}
 	return Of(r, precision)
 }

@@ -48,6 +48,9 @@ func Usual(failure error, label, precision string, converted bool, heads ...evid
 	if converted {
 		of = OfConversion
 	}
+	if heads[0].Runtime.Served != nil {
+		of = OfServed
+	}
 	likely, next := of(reason, precision)
 	return With(failure, label, likely, next)
 }

@@ -44,6 +44,14 @@ type Tool struct {
 	Labels string // the tensor of the cases with labels, which a user's own program does not get; empty if there is none
 }
 
+// InPlace names the model server that runs engines in place of the runtime of the toolchain; empty for none.
+func (t Tool) InPlace() string {
+	if t.Served == nil || t.Profile.Server != "" {
+		return ""
+	}
+	return t.Served.By
+}
+
 // Tools are the toolchains that a build or a verification works with, by name.
 type Tools map[string]Tool
 

@@ -13,7 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// earlier gives the parity reports about an engine that count, with the same limits and cases and of the same kind of machine.
+// earlier gives the parity reports about an engine that count, by the same runtime or server, with the same limits and cases and of the same kind
+// of machine.
 // What is there twice is given once.
 func earlier(v Session, c run.Candidate) iter.Seq[evidence.ParityReport] {
 	return func(yield func(evidence.ParityReport) bool) {
@@ -28,7 +29,7 @@ func earlier(v Session, c run.Candidate) iter.Seq[evidence.ParityReport] {
 			if registry.DecodeSigned(claim.Statement.Predicate, &report) != nil {
 				continue
 			}
-			same := report.Limits.Names(v.Release.Limits) && report.Cases.Digest.Names(v.Cases.Ref.Digest) && report.Node.Kind() == v.Node.Kind()
+			same := report.Runtime.InPlaceOf(c.Engine) == c.Tool.InPlace() && report.Limits.Names(v.Release.Limits) && report.Cases.Digest.Names(v.Cases.Ref.Digest) && report.Node.Kind() == v.Node.Kind()
 			if same && !yield(report) {
 				return
 			}

@@ -73,7 +73,7 @@ func brokenReport(ctx context.Context, v Session, c run.Candidate, outputs RunOu
 	}
 	found.Fold(&report.ReportHead)
 	report.FinishedOn = v.Env.Time().UTC()
-	return report, found, report.Verdict == evidence.VerdictFail
+	return report, found, report.Verdict == evidence.VerdictFail && v.faults[c.ID] == nil
 }
 
 // undecided is the error about an engine of which nothing could be found out.

@@ -17,7 +17,7 @@ import (
 // does not concern.
 func hint(v Session, failures []error, of func(i int, c run.Candidate) (cause, next string)) {
 	for i, c := range v.candidates {
-		if failures[i] == nil {
+		if failures[i] == nil || c.Tool.Served != nil { // the hints are about runtimes
 			continue
 		}
 		if cause, next := of(i, c); next != "" {

@@ -56,7 +56,7 @@ func bareID(id string) string { return "bare-" + id }
 // underLoad sends all cases by several clients to the server of an engine. Each run is a check of its own: its answers are judged like those of
 // one client. It returns the times of each, too.
 func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutputs, whole map[string]tensor.Result) (checks evidence.Checks, loads []evidence.LoadFigures, against validators.Findings, err error) {
-	if c.Tool.Served == nil {
+	if c.Tool.Served == nil || c.Tool.Served.URL != "" { // one that runs already has users
 		return nil, nil, nil, nil
 	}
 	ctx, done := v.Env.Report().StepIn(ctx, "send cases to the server by several clients")
@@ -108,7 +108,7 @@ func underLoad(ctx context.Context, v Session, c run.Candidate, outputs RunOutpu
 // notLoaded is what an error under load says about an engine. Time and memory that were not there are no fault of it.
 func notLoaded(err error) validators.Findings {
 	trial := validators.TrialOf(evidence.TrialClients)
-	reason := evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: trial.Words + ": " + err.Error()}
+	reason := evidence.Reason{Code: trial.Code, Trial: trial.Trial, Message: "with several clients at the same time: " + err.Error()}
 	if registry.HasCode(err, registry.CodeUnavailable) {
 		reason.Code, reason.Message = validators.ReasonNotRun, "requests by several clients did not end: "+err.Error()
 		return validators.Undecided(reason)

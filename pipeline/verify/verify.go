@@ -194,6 +194,9 @@ func judgeOne(ctx context.Context, v Session, c run.Candidate, outputs RunOutput
 		var attach bool
 		if found.Parity, against, attach = brokenReport(ctx, v, c, outputs); !attach {
 			found.Performance = performanceOf(v, c, outputs, latencies)
+			if v.faults[c.ID] != nil { // nothing ran, so nothing is known of the engine
+				return found, failed(found), ctx.Err()
+			}
 			return found, undecided(found.Label, broken), ctx.Err()
 		}
 	} else if against, err = judgeRuns(ctx, v, c, outputs, checks, &found); err != nil {

@@ -14,10 +14,10 @@ import (
 type Findings struct {
 	Passes  []Report
 	Against []Report // failed or undecided, and not healed by a pass
-	// Served are passes through a model server in place of the runtime that the engine is for. They count for a rule that asks for that
-	// server, and heal its failures. They prove nothing about the runtime.
-	Served []Report
-	Stale  []string // why the other reports do not count
+	// Served are passes through a model server in place of the runtime that the engine is for, and ServedAgainst its failures that no later
+	// pass through it heals. They count for a rule that asks for that server: they show nothing about the runtime, or about another server.
+	Served, ServedAgainst []Report
+	Stale                 []string // why the other reports do not count
 }
 
 // Proofs returns the passes that count for an engine, and its unhealed failures, performance reports included. A pass does not count
@@ -52,16 +52,23 @@ func (cs Counted) Findings(predicateType string, r artifact.Release, e artifact.
 			f.Served = append(f.Served, read)
 		case read.Passes():
 			f.Passes = append(f.Passes, read)
+		case read.Fault == nil && read.Runtime.InPlaceOf(e) != "":
+			f.ServedAgainst = append(f.ServedAgainst, read)
 		default:
 			f.Against = append(f.Against, read)
 		}
 	}
-	f.Against = slices.DeleteFunc(f.Against, func(against Report) bool {
-		heals := func(pass Report) bool { return pass.heals(against) }
-		return slices.ContainsFunc(f.Passes, heals) || slices.ContainsFunc(f.Served, heals)
-	})
+	f.Against = unhealed(f.Against, f.Passes)
+	f.ServedAgainst = unhealed(f.ServedAgainst, f.Served)
 	slices.SortStableFunc(f.Against, Report.CompareAge)
 	return f
+}
+
+// unhealed returns the failures that none of the passes outweighs.
+func unhealed(failures, passes []Report) []Report {
+	return slices.DeleteFunc(failures, func(against Report) bool {
+		return slices.ContainsFunc(passes, func(pass Report) bool { return pass.heals(against) })
+	})
 }
 
 // concernsOther returns why a report is not about this engine in this release, or "". It

@@ -72,7 +72,11 @@ func (r Report) facts(n artifact.Node, ran RuntimeUsed) []fact {
 
 // AlikeMachine reports whether two reports about an engine are from machines of one kind: every fact is the same, and those that decide
 // are stated. accelerated is true of an engine for an accelerator.
+// Of a model server in place of a runtime, the name is enough: one that was mended has another version.
 func (a ReportHead) AlikeMachine(b ReportHead, accelerated bool) bool {
+	if a.Runtime.isServer() && b.Runtime.isServer() && a.Runtime.Name == b.Runtime.Name {
+		a.Runtime = b.Runtime
+	}
 	facts := Report{ReportHead: a, accelerated: accelerated}.facts(b.Node, b.Runtime)
 	return a.Runtime.Name == b.Runtime.Name && !slices.ContainsFunc(facts, func(f fact) bool { return !f.same() || f.decides && len(f.report) == 0 })
 }

@@ -104,6 +104,9 @@ func (r RuntimeUsed) InPlaceOf(e artifact.Engine) string {
 	return r.Served.By
 }
 
+// isServer reports whether a model server ran an engine in place of its own runtime.
+func (r RuntimeUsed) isServer() bool { return r.Served != nil && r.Name == r.Served.By }
+
 // Served is a model server through which an engine was run.
 type Served struct {
 	By       string `json:"by"`               // name of its manifest: "triton"

@@ -49,6 +49,9 @@ func (r Report) Failure() string {
 	if r.Claim.Statement.PredicateType == PredicatePerformance {
 		what = "performance"
 	}
+	if r.Runtime.Served != nil {
+		what = registry.PlainText(r.Runtime.Served.By+" "+r.Runtime.Served.Version) + " " + what
+	}
 	switch {
 	case r.Fault != nil:
 		return fmt.Sprintf("a %s report of a trusted verifier cannot be read: %s: verify again", what, r.Fault)

@@ -119,7 +119,7 @@ func requirementRows() []requirementRow {
 		{name: requireReports, words: "passes are as fresh and of as many verifiers, cases and repeated runs as `reports` asks", follows: func(j judging) bool { return !j.policy.Reports.IsZero() }, skippable: true,
 			awaits: awaits{role: evidence.RoleVerifier}, command: commandToVerify, items: []string{ReadyParity}, judge: eachEngine(judgeReports)},
 		{name: RequireServed, words: "every engine passed through the model server that `served` names, too", follows: func(j judging) bool { return !j.policy.Served.IsZero() }, skippable: true,
-			role: evidence.RoleVerifier, awaits: awaits{role: evidence.RoleVerifier}, command: "mlpromote verify %[1]s --through SERVER",
+			role: evidence.RoleVerifier, awaits: awaits{role: evidence.RoleVerifier}, command: "mlpromote verify %[1]s --toolchains DIR --through SERVER",
 			items: []string{ReadyParity}, judge: eachEngine(judgeServed)},
 		{name: RequireCoverage, words: "every node type of `coverage` gets an engine that was shown on it", follows: func(j judging) bool { return !j.policy.Coverage.IsZero() }, skippable: true,
 			awaits: awaits{role: evidence.RoleVerifier}, command: commandToVerify, applicable: func(req Requirement) bool { return req.Unshown },

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/artifact"
@@ -17,6 +18,7 @@ func judgeServed(j judging, req *Requirement, e artifact.Engine) {
 		return
 	}
 	found := j.counted.Proofs(j.release, e)
+	found.ServedAgainst = append(found.ServedAgainst, j.counted.Findings(evidence.PredicatePerformance, j.release, e).ServedAgainst...)
 	through := evidence.Findings{}
 	others := make(map[string]bool)
 	for _, pass := range append(found.Served, found.Passes...) {
@@ -24,22 +26,28 @@ func judgeServed(j judging, req *Requirement, e artifact.Engine) {
 		case rule.accepts(pass):
 			through.Passes = append(through.Passes, pass)
 		case pass.Runtime.Served != nil:
-			others[fmt.Sprintf("%s %s", registry.PlainText(pass.Runtime.Served.By), registry.PlainText(pass.Runtime.Served.Version))] = true
+			others[registry.PlainText(pass.Runtime.Served.By+" "+pass.Runtime.Served.Version)] = true
 		}
 	}
 	req.Met, req.Detail = true, "passed through "+rule.String()
+	for _, against := range found.ServedAgainst {
+		if against.Runtime.Served.By == rule.By {
+			req.cite(against.Claim)
+			req.refuse("%s; no later pass through %s on such a machine", against.Failure(), rule.By)
+		}
+	}
 	passes := through.Newest(j.policy.compared)
 	for kind := range found.Newest(j.policy.compared) {
 		if _, ok := passes[kind]; !ok {
 			text := fmt.Sprintf("no pass through %s on %s", rule, registry.PlainText(kind))
-			for _, other := range registry.SortedKeys(others) {
-				text += ", but one through " + other
+			if len(others) > 0 {
+				text += "; there are passes through " + strings.Join(registry.SortedKeys(others), ", ")
 			}
-			req.deny("%s: run mlpromote verify --through %s there", text, rule.By)
+			req.deny("%s: run mlpromote verify --toolchains DIR --through %s there", text, rule.By)
 		}
 	}
 	if len(passes) == 0 {
-		req.deny("no pass through %s: run mlpromote verify --through %s", rule, rule.By)
+		req.deny("no pass through %s: run mlpromote verify --toolchains DIR --through %s", rule, rule.By)
 	}
 	for _, kind := range registry.SortedKeys(passes) {
 		req.cite(passes[kind].Claim)

@@ -20,7 +20,7 @@ func through(by, version string, seen bool) func(*evidence.ParityReport) {
 	}
 }
 
-// A pass through a server counts for the rule that asks for it, and for nothing else; a failure counts against the engine until the same server passes.
+// Passes and failures through a server count for the rule that asks for it, and for nothing else. A later pass of the same server heals a failure.
 func TestServed(t *testing.T) {
 	t.Parallel()
 	r := sample()
@@ -33,21 +33,28 @@ func TestServed(t *testing.T) {
 		served string // part of the detail where the requirement served is not met
 		parity string // and parity
 	}{
-		"no rule":                    {policy.ServedRule{}, []evidence.Claim{bare}, "", ""},
-		"no such pass":               {policy.ServedRule{By: "triton"}, []evidence.Claim{bare}, "no pass through triton on ", ""},
-		"a pass":                     {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
-		"the version":                {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.51"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
-		"an older one":               {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.52"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "but one through triton 2.51.0", ""},
-		"another server":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "but one through mlserver 1.7.1", ""},
-		"bytes not seen":             {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", !seen))}, "no pass through triton", ""},
-		"a server alone":             {policy.ServedRule{}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
-		"a server alone, asked for":  {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
-		"a failure through a server": {policy.ServedRule{}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen))}, "", "fail"},
-		"a failure that the runtime does not heal": {policy.ServedRule{}, []evidence.Claim{parity(r, e, 1, evidence.VerdictFail, through("triton", "2.51.0", seen)), parity(r, e, 2, evidence.VerdictPass, nil)}, "", "fail"},
+		"no rule":                   {policy.ServedRule{}, []evidence.Claim{bare}, "", ""},
+		"no such pass":              {policy.ServedRule{By: "triton"}, []evidence.Claim{bare}, "no pass through triton on ", ""},
+		"a pass":                    {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
+		"the version":               {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.51"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
+		"an older one":              {policy.ServedRule{By: "triton", Version: artifact.Constraint{Min: "2.52"}}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "there are passes through triton 2.51.0", ""},
+		"another server":            {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "there are passes through mlserver 1.7.1", ""},
+		"bytes not seen":            {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", !seen))}, "no pass through triton", ""},
+		"a server alone":            {policy.ServedRule{}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
+		"a server alone, asked for": {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "no report of a trusted verifier"},
+		"a failure through a server that nobody asks for": {policy.ServedRule{}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen))}, "", ""},
+		"a failure through another server": {policy.ServedRule{By: "mlserver"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen)),
+			parity(r, e, 3, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "", ""},
+		"a failure after a pass": {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen)),
+			parity(r, e, 3, evidence.VerdictFail, through("triton", "2.51.0", seen))}, `the triton 2.51.0 parity verdict is "fail"`, ""},
+		"a failure that the runtime does not heal": {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 1, evidence.VerdictFail, through("triton", "2.51.0", seen)), parity(r, e, 2, evidence.VerdictPass, nil)},
+			`the triton 2.51.0 parity verdict is "fail"`, ""},
 		"a failure that the server heals": {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen)),
 			parity(r, e, 3, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", ""},
-		"a failure that another server does not heal": {policy.ServedRule{}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen)),
-			parity(r, e, 3, evidence.VerdictPass, through("mlserver", "1.7.1", seen))}, "", "fail"},
+		"a failure that a mended server heals": {policy.ServedRule{By: "triton"}, []evidence.Claim{bare, parity(r, e, 2, evidence.VerdictFail, through("triton", "2.51.0", seen)),
+			parity(r, e, 3, evidence.VerdictPass, through("triton", "2.52.0", seen))}, "", ""},
+		"a failure on the runtime that a server does not heal": {policy.ServedRule{}, []evidence.Claim{parity(r, e, 1, evidence.VerdictFail, nil),
+			parity(r, e, 2, evidence.VerdictPass, through("triton", "2.51.0", seen))}, "", "fail"},
 		"the runtime of a toolchain is a server": {policy.ServedRule{By: "triton"}, []evidence.Claim{parity(r, e, 1, evidence.VerdictPass, func(p *evidence.ParityReport) {
 			through("triton", "2.51.0", seen)(p)
 			p.Runtime.Name, p.Runtime.Version = e.Toolchain.Name, p.Node.Runtimes[e.Toolchain.Name]

@@ -33,7 +33,7 @@ import (
 type Server struct {
 	Name        string            `yaml:"name,required" doc:"Name of the server, which reports and policies use"`
 	Protocol    string            `yaml:"protocol,required" doc:"How it is asked: oip-rest, oip-grpc, tfserving or http"`
-	Model       string            `yaml:"model,required" doc:"Name under which it has the model"`
+	Model       string            `yaml:"model" doc:"Name under which it has the model; not needed with the protocol http"`
 	Program     string            `yaml:"program" doc:"Program of the server: an absolute path, or a name on PATH. With python and without a program, Python is the program"`
 	Python      string            `yaml:"python" doc:"Python that the server runs on or starts, by path or by a name on PATH. Reports cover its packages"`
 	Arguments   []string          `yaml:"arguments" doc:"Arguments of the program; {folder} is the folder that it serves, {http} and {grpc} are free ports, {model} is the name of the model"`
@@ -42,7 +42,7 @@ type Server struct {
 	Inputs      []string          `yaml:"inputs" doc:"Files that the program consists of, as inputs of a compiler. Default: all files in the folder"`
 	Files       string            `yaml:"files" doc:"Folder beside this file whose files become part of the folder that the server serves: its configuration"`
 	Engine      string            `yaml:"engine" doc:"Folder in that folder where the files of the engine go, such as m/1. Default: the folder itself"`
-	Ready       ReadyTime         `yaml:"ready" doc:"How long it may take until it is ready. Default: 60s"`
+	Ready       ReadyTime         `yaml:"ready" doc:"How long it may take until it is ready. Default: 60s, and 5s with url"`
 	Version     string            `yaml:"version" doc:"Version of a server that does not tell it by its protocol, or not as numbers separated by dots"`
 	URL         string            `yaml:"url" doc:"Address of a server that runs already, in place of program: http://HOST:PORT, or grpc://HOST:PORT. It proves answers, not which bytes gave them"`
 	HTTP        *serving.Mapping  `yaml:"http" doc:"How inputs and outputs stand in JSON, for the protocol http"`
@@ -63,8 +63,11 @@ func (r *ReadyTime) DecodeYAML(n *strictyaml.Node) {
 	*r = ReadyTime(v)
 }
 
-// usualReady is the default of Ready.
-const usualReady = time.Minute
+// The defaults of Ready: for a server that is started, and for one that runs already.
+const (
+	usualReady  = time.Minute
+	remoteReady = 5 * time.Second
+)
 
 // LoadServer reads the manifest of a server. Errors: CodeInvalid with line and column; CodeNotFound if there is none.
 func LoadServer(path string) (Server, error) {
@@ -116,6 +119,12 @@ func (s Server) check(doc *strictyaml.Document) {
 
 // checkProtocol wants what the protocol needs.
 func (s Server) checkProtocol(doc *strictyaml.Document) {
+	if s.Model == "" && s.Protocol != serving.ProtocolHTTP {
+		doc.At("model").Problemf("model: want the name under which the server has the model")
+	}
+	if s.Program == "" && (s.Folder != "" || len(s.Inputs) > 0) {
+		doc.At("folder").Problemf("folder, inputs: they belong to program; files is the folder that the server serves")
+	}
 	if !slices.Contains(serving.Protocols(), s.Protocol) {
 		doc.At("protocol").Problemf("protocol %q%s: want %s", s.Protocol, registry.Suggest(s.Protocol, serving.Protocols()), strings.Join(serving.Protocols(), ", "))
 	}
@@ -268,9 +277,13 @@ func (o *OpenedServer) Remote() bool { return o.URL != "" }
 
 // config is how the child starts and asks the server for a model of an interface.
 func (o *OpenedServer) config(iface validators.Interface) serving.Config {
+	ready := usualReady
+	if o.Remote() {
+		ready = remoteReady
+	}
 	return serving.Config{
 		Name: o.Name, Command: o.command, Environment: o.Environment, URL: o.URL, Engine: o.Engine, Model: o.Model, Protocol: o.Protocol,
-		HTTP: o.HTTP, ReadySeconds: int(cmp.Or(time.Duration(o.Ready), usualReady).Seconds()),
+		HTTP: o.HTTP, ReadySeconds: int(cmp.Or(time.Duration(o.Ready), ready).Seconds()),
 		Inputs: slots(iface.Inputs), Outputs: slots(iface.Outputs),
 	}
 }

@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -80,8 +81,10 @@ func (e *engine) ask(ctx context.Context, inputs []named) (time.Duration, []tens
 		if isUnavailable(err) {
 			return 0, nil, driverproc.Errorf(driverproc.Unavailable, "%v", err)
 		}
-		if ended := e.server.alive(); ended != nil {
-			return 0, nil, ended
+		if told := new(statusError); !errors.As(err, &told) {
+			if ended := e.server.death(); ended != nil {
+				return 0, nil, ended
+			}
 		}
 		return 0, nil, driverproc.Errorf(driverproc.ToolFailed, "the server answers: %v", err)
 	}

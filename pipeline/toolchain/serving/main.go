@@ -43,8 +43,8 @@ func configOf(options map[string]any) (config Config, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &config)
 	}
-	if err != nil || config.Model == "" || len(config.Command) == 0 && config.URL == "" {
-		return config, driverproc.Errorf(driverproc.BadInput, "option %s: want the command or the URL of a server, and the name of a model: %v", OptionServer, err)
+	if err != nil || len(config.Command) == 0 && config.URL == "" {
+		return config, driverproc.Errorf(driverproc.BadInput, "option %s: want the command or the URL of a server: %v", OptionServer, err)
 	}
 	for name := range options {
 		if name != OptionServer {

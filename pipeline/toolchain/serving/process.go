@@ -137,7 +137,7 @@ func (s *server) wait(ctx context.Context, c Config) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &notReady{fmt.Sprintf("the server %s was not ready after %v: %v%s", c.Name, c.ready(), last, s.said())}
+			return &notReady{fmt.Sprintf("the server %s was not ready after %v: %v%s; ready in its manifest gives it longer", c.Name, c.ready(), last, s.said())}
 		case <-tick.C:
 		}
 	}
@@ -172,12 +172,15 @@ func (s *server) close() error {
 	return errors.Join(err, os.RemoveAll(s.folder.path))
 }
 
-// alive returns an error if the server has ended.
-func (s *server) alive() error {
+// deathTime is how long a server may take to end whose connections broke.
+const deathTime = 500 * time.Millisecond
+
+// death returns how the server ended, with the end of its log; nil if it goes on.
+func (s *server) death() error {
 	select {
 	case <-s.ended:
-		return driverproc.Errorf(driverproc.ToolFailed, "the server ended: %s", s.process.ProcessState)
-	default:
+		return driverproc.Errorf(driverproc.ToolFailed, "the server ended, with %s%s", s.process.ProcessState, s.said())
+	case <-time.After(deathTime):
 		return nil
 	}
 }
