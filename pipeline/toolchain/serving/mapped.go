@@ -83,55 +83,48 @@ func (m *mapped) infer(ctx context.Context, _ string, inputs []named) ([]tensor.
 
 // response reads the outputs from an answer.
 func (m *mapped) response(data []byte) ([]tensor.Tensor, error) {
-	var answer any
-	if err := decodeJSON(data, &answer); err != nil {
-		return nil, err
-	}
 	answered := make(map[string]tensor.Tensor)
 	for _, out := range m.config.Outputs {
 		pointer, ok := m.mapping.Outputs[out.Name]
 		if !ok {
 			return nil, fmt.Errorf("http: outputs does not tell where %q is in an answer", out.Name)
 		}
-		found, err := at(answer, pointer)
+		found, err := at(data, pointer)
 		if err != nil {
 			return nil, fmt.Errorf("output %q: %w", out.Name, err)
 		}
-		t := tensor.Tensor{DType: out.DType}
-		if err = flatten(&t, found, 0); err == nil {
-			err = t.Validate()
+		if answered[out.Name], err = fromJSON(out, found, nil); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("output %q: %w", out.Name, err)
-		}
-		answered[out.Name] = t
 	}
 	return inOrder(m.config, answered)
 }
 
 // at returns what a JSON pointer leads to.
-func at(v any, pointer string) (any, error) {
+func at(data json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" {
-		return v, nil
+		return data, nil
 	}
 	for key := range strings.SplitSeq(pointer[1:], "/") {
 		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
-		switch in := v.(type) {
-		case map[string]any:
-			next, ok := in[key]
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		i, notNumber := strconv.Atoi(key)
+		switch {
+		case json.Unmarshal(data, &object) == nil && object != nil:
+			next, ok := object[key]
 			if !ok {
 				return nil, fmt.Errorf("the answer has no %q on the way to %s", key, pointer)
 			}
-			v = next
-		case []any:
-			i, err := strconv.Atoi(key)
-			if err != nil || i < 0 || i >= len(in) {
+			data = next
+		case json.Unmarshal(data, &list) == nil && list != nil:
+			if notNumber != nil || i < 0 || i >= len(list) {
 				return nil, fmt.Errorf("the answer has no entry %q on the way to %s", key, pointer)
 			}
-			v = in[i]
+			data = list[i]
 		default:
-			return nil, fmt.Errorf("the answer ends before %s", pointer)
+			return nil, fmt.Errorf("the answer ends before %s, or is no JSON", pointer)
 		}
 	}
-	return v, nil
+	return data, nil
 }

@@ -157,18 +157,20 @@ func integer(data []byte) (bits uint64) {
 
 // fromJSON reads the values of an output from JSON: a list of numbers, nested or not. If shape is nil, the nesting is the shape.
 func fromJSON(v caserun.Slot, data json.RawMessage, shape []int64) (tensor.Tensor, error) {
-	var parsed any
-	if err := decodeJSON(data, &parsed); err != nil {
-		return tensor.Tensor{}, fmt.Errorf("output %q: %w", v.Name, err)
-	}
 	t := tensor.Tensor{DType: v.DType}
-	if err := flatten(&t, parsed, 0); err != nil {
-		return tensor.Tensor{}, fmt.Errorf("output %q: %w", v.Name, err)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	err := appendList(&t, decoder, 0)
+	if err == nil && decoder.InputOffset() < int64(len(bytes.TrimRight(data, " \t\r\n"))) {
+		err = errors.New("it has more than one JSON value")
 	}
 	if shape != nil {
 		t.Shape = shape
 	}
-	if err := t.Validate(); err != nil {
+	if err == nil {
+		err = t.Validate()
+	}
+	if err != nil {
 		return tensor.Tensor{}, fmt.Errorf("output %q: %w", v.Name, err)
 	}
 	return t, nil
@@ -177,26 +179,37 @@ func fromJSON(v caserun.Slot, data json.RawMessage, shape []int64) (tensor.Tenso
 // deepest is how deep lists may be nested.
 const deepest = 16
 
-// flatten appends the numbers of nested lists, and notes the shape of the first of each depth. Lists of other lengths make too few or
-// too many numbers for that.
-func flatten(t *tensor.Tensor, v any, depth int) error {
-	list, ok := v.([]any)
-	if !ok {
-		return appendNumber(t, v)
+// appendList appends a number, or the numbers of a list, as they are read: an answer takes no more memory than its bytes and the tensor. It
+// notes the length of the first list of each depth; another one makes no tensor.
+func appendList(t *tensor.Tensor, decoder *json.Decoder, depth int) error {
+	token, err := decoder.Token()
+	if err != nil {
+		return fmt.Errorf("the answer is not the JSON that was expected: %w", err)
+	}
+	if token != json.Delim('[') {
+		return appendNumber(t, token)
 	}
 	if depth == deepest {
 		return fmt.Errorf("its lists are nested more than %d deep", deepest)
 	}
+	const open = -1
 	if depth == len(t.Shape) {
-		t.Shape = append(t.Shape, int64(len(list)))
+		t.Shape = append(t.Shape, open)
 	}
-	if t.Shape[depth] != int64(len(list)) {
-		return fmt.Errorf("its lists have %d and %d entries", t.Shape[depth], len(list))
-	}
-	for _, entry := range list {
-		if err := flatten(t, entry, depth+1); err != nil {
+	length := int64(0)
+	for ; decoder.More(); length++ {
+		if err := appendList(t, decoder, depth+1); err != nil {
 			return err
 		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return fmt.Errorf("the answer is not the JSON that was expected: %w", err)
+	}
+	if t.Shape[depth] == open {
+		t.Shape[depth] = length
+	}
+	if t.Shape[depth] != length {
+		return fmt.Errorf("its lists have %d and %d entries", t.Shape[depth], length)
 	}
 	return nil
 }
