@@ -68,16 +68,11 @@ type ProbeResult struct {
 // nothing.
 func probe(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (any, error) {
 	result := ProbeResult{Tool: map[string]string{}}
-	entry := ""
-	for _, in := range r.Inputs {
-		if in.Role == toolchain.RoleModel {
-			entry = in.Name
-			break
-		}
-	}
-	if entry == "" {
+	models := inputs(r, toolchain.RoleModel)
+	if len(models) == 0 {
 		return result, nil
 	}
+	entry := models[0].Name
 	shards, err := caserun.Open(inputs(r, toolchain.RoleCases), c.Name, c.Inputs)
 	if err != nil {
 		return nil, err
@@ -108,15 +103,22 @@ func probe(ctx context.Context, r driverproc.Request, c Config, log io.Writer) (
 	if len(c.Command) == 0 || result.Disagrees != "" {
 		return result, nil
 	}
+	result.Blank, err = answersBlank(ctx, r, c, entry, asked, log)
+	return result, err
+}
+
+// answersBlank reports whether the server answers a case with zeros in place of the engine. Errors: one that does not answer on the engine
+// afterwards, so that its silence shows nothing.
+func answersBlank(ctx context.Context, r driverproc.Request, c Config, entry string, asked *engine, log io.Writer) (bool, error) {
 	silent, err := answers(ctx, r, c, entry, asked, true, log)
-	if result.Blank = err == nil && silent == nil; err != nil || result.Blank {
-		return result, err
+	if err != nil || silent == nil {
+		return err == nil, err
 	}
 	again, err := answers(ctx, r, c, entry, asked, false, log)
 	if err == nil && again != nil { // a lock, or a port that is taken
 		err = driverproc.Errorf(driverproc.Unavailable, "it does not answer after a further start on the engine, so its silence on zeros shows nothing: %v", again)
 	}
-	return result, err
+	return false, err
 }
 
 // answers starts the server once more, with zeros in place of the engine if blank is true, and asks it a case. It returns why the server does not
