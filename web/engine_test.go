@@ -103,6 +103,23 @@ func TestWorstCases(t *testing.T) {
 	wantPage(t, "sources that are gone", gone.get(everything(), address), http.StatusOK, "The cases cannot be read: the sources were collected")
 }
 
+// The page of an engine shows the report of its own runtime, and the verdict of a model server beside it.
+func TestThroughServers(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	release := w.Promoted(t, registrytest.Build{})
+	e := release.Engines[0]
+	report := w.Seeing(t, registrytest.Report(release, e, evidence.VerdictFail))
+	report.FinishedOn = report.FinishedOn.AddDate(1, 0, 0)
+	report.Reasons = []evidence.Reason{{Code: "clients", Message: "the server mixes answers"}}
+	report.Runtime = evidence.RuntimeUsed{Name: "triton", Version: "2.51.0", Library: report.Runtime.Library,
+		Served: &evidence.Served{By: "triton", Version: "2.51.0", Protocol: "oip-rest", Model: "m", Configuration: report.Runtime.Library, BytesSeen: true}}
+	w.AttachTo(t, "staging", release, e.Digest, evidence.PredicateParity, report)
+	got := w.get(everything(), modelPage+"/-/engines/"+string(e.Digest)+"?environment=staging")
+	wantPage(t, "engine", got, http.StatusOK, "Through triton", "fail, version 2.51.0", e.Toolchain.Name)
+	wantWithout(t, "engine", got, "the server mixes answers")
+}
+
 // provenance is a predicate as builds sign it.
 const provenance = `{"buildDefinition": {"internalParameters": {
 	"made": {"quantizer": {"name": "onnxruntime", "version": "1.30.0"}, "quantize": {"method": "static"}},

@@ -114,6 +114,8 @@ type Served struct {
 	Version  string `json:"version"`
 	Protocol string `json:"protocol"` // "oip-rest"
 	Model    string `json:"model"`    // name under which it has the engine
+	// Arguments are those in its manifest, with placeholders such as {folder}.
+	Arguments []string `json:"arguments,omitempty"`
 	// Configuration is the digest of its manifest, and of the files beside the engine in the folder that it served.
 	Configuration DigestSet `json:"configuration"`
 	// URL is the address of one that ran already; empty for one that the verifier started.

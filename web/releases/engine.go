@@ -103,7 +103,7 @@ func EnginePage(config *page.Config, r *http.Request, model string, d registry.D
 	for _, c := range evidence.Quarantines(in.Release, in.Claims, d) {
 		view.Quarantined = append(view.Quarantined, quarantine{e.Label(), registry.PlainText(c.Reason()), signer(c)})
 	}
-	if p, bundle := newestClaim[evidence.ParityReport](in.counted, d, evidence.PredicateParity); p != nil {
+	if p, bundle := newestClaim[evidence.ParityReport](in.counted, e, evidence.PredicateParity); p != nil {
 		view.parity(p, config.Now)
 		if p.CaseFigures != nil && len(p.CaseFigures.Digest) > 0 && p.Accuracy != nil {
 			view.figures = &namedFigures{bundle, p.CaseFigures}
@@ -112,7 +112,8 @@ func EnginePage(config *page.Config, r *http.Request, model string, d registry.D
 			return page.Answer{}, err
 		}
 	}
-	if p := newest[evidence.PerformanceReport](in.counted, d, evidence.PredicatePerformance); p != nil {
+	view.Ran = append(view.Ran, throughServers(in.counted, e)...)
+	if p := newest[evidence.PerformanceReport](in.counted, e, evidence.PredicatePerformance); p != nil {
 		view.Latency = latencyChart(p)
 	}
 	return page.Answer{
@@ -164,6 +165,26 @@ func (view *engineView) parity(p *evidence.ParityReport, now storage.Clock) {
 			view.Errors = append(view.Errors, errorChart(name, counts))
 		}
 	}
+}
+
+// throughServers has the newest verdict of each model server that ran the engine in place of its runtime.
+func throughServers(claims []evidence.Claim, e artifact.Engine) []page.Fact {
+	heads := make(map[string]evidence.ReportHead)
+	for _, c := range claims {
+		var head evidence.ReportHead
+		if c.Subject != e.Digest || c.Statement.PredicateType != evidence.PredicateParity || registry.DecodeSigned(c.Statement.Predicate, &head) != nil {
+			continue
+		}
+		if server := head.Runtime.InPlaceOf(e); server != "" && !head.FinishedOn.Before(heads[server].FinishedOn) {
+			heads[server] = head
+		}
+	}
+	var facts []page.Fact
+	for _, server := range registry.SortedKeys(heads) {
+		head := heads[server]
+		facts = append(facts, page.Fact{Name: registry.PlainText("Through " + server), Text: registry.PlainText(string(head.Verdict) + ", version " + head.Runtime.Version)})
+	}
+	return facts
 }
 
 // errorChart shows how many cases have an error of which size. The first decade is below 1e-8, the last 1 and

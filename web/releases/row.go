@@ -44,7 +44,7 @@ func row(in Read, e artifact.Engine) EngineRow {
 	if e.Bytes > 0 {
 		view.Size, view.bytes = page.ByteSize(e.Bytes), e.Bytes
 	}
-	if p := newest[evidence.ParityReport](in.counted, e.Digest, evidence.PredicateParity); p != nil {
+	if p := newest[evidence.ParityReport](in.counted, e, evidence.PredicateParity); p != nil {
 		view.Verdict = verdictState(p.Verdict)
 		for _, m := range margins(p) {
 			if m.counted && (!view.Closest.counted || m.share > view.Closest.share) {
@@ -55,7 +55,7 @@ func row(in Read, e artifact.Engine) EngineRow {
 			view.Accuracy, view.Drop = registry.PlainText(a.Metric)+" "+validators.AccuracyText(*a, a.Engine)+bounds(p), validators.DropText(*a)
 		}
 	}
-	if p := newest[evidence.PerformanceReport](in.counted, e.Digest, evidence.PredicatePerformance); p != nil {
+	if p := newest[evidence.PerformanceReport](in.counted, e, evidence.PredicatePerformance); p != nil {
 		view.P50, view.P99, view.p50, view.p99 = page.Latency(p.P50Ns), page.Latency(p.P99Ns), p.P50Ns, p.P99Ns
 		if b := p.Bounds; b != nil {
 			view.P50Bounds, view.P99Bounds = page.LatencyBounds(b.P50LowNs, b.P50HighNs), page.LatencyBounds(b.P99LowNs, b.P99HighNs)
@@ -64,17 +64,17 @@ func row(in Read, e artifact.Engine) EngineRow {
 	return view
 }
 
-// newest returns the report of a type that finished last.
-func newest[R any](claims []evidence.Claim, engine registry.Digest, predicateType string) *R {
+// newest returns the report of a type that finished last, of an engine on its own runtime.
+func newest[R any](claims []evidence.Claim, engine artifact.Engine, predicateType string) *R {
 	report, _ := newestClaim[R](claims, engine, predicateType)
 	return report
 }
 
 // newestClaim is newest, with the bundle that has the report.
-func newestClaim[R any](claims []evidence.Claim, engine registry.Digest, predicateType string) (found *R, bundle registry.Digest) {
+func newestClaim[R any](claims []evidence.Claim, engine artifact.Engine, predicateType string) (found *R, bundle registry.Digest) {
 	var at time.Time
 	for _, c := range claims {
-		if c.Subject != engine || c.Statement.PredicateType != predicateType {
+		if c.Subject != engine.Digest || c.Statement.PredicateType != predicateType {
 			continue
 		}
 		var head evidence.ReportHead
@@ -82,7 +82,7 @@ func newestClaim[R any](claims []evidence.Claim, engine registry.Digest, predica
 		if registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
 			continue
 		}
-		if found == nil || head.FinishedOn.After(at) {
+		if head.Runtime.InPlaceOf(engine) == "" && (found == nil || head.FinishedOn.After(at)) {
 			found, at, bundle = report, head.FinishedOn, c.Bundle
 		}
 	}

@@ -331,6 +331,9 @@ func (o *OpenedServer) Probe(ctx context.Context, iface validators.Interface, en
 	served.Evidence = evidence.Served{By: o.Name, Server: registry.PlainText(told.Server), Version: registry.PlainText(version), Protocol: o.Protocol, Model: o.Model,
 		Configuration: evidence.NewDigestSet(configuration), RepeatsIDs: told.RepeatsIDs, URL: o.URL,
 		BytesSeen: !o.Remote() && served.Fault == ""}
+	for _, argument := range o.Arguments {
+		served.Evidence.Arguments = append(served.Evidence.Arguments, registry.PlainText(argument))
+	}
 	library, err := registry.CanonicalDigest(map[string]string{"server": o.Name, "version": version})
 	driver.config.RepeatsIDs = told.RepeatsIDs
 	driver.identity = toolchain.Identity{Name: o.Name, Version: served.Evidence.Version, Lock: o.program, Adopted: true,
