@@ -119,8 +119,12 @@ func OutputKey(limit *validators.AccuracyLimit, outputs []validators.TensorInfo)
 	return spec.OutputKey(limit.Output)
 }
 
-// Labelled returns the labels with the metric that fits them if no limit names one: it counts a rare label.
+// Labelled returns the labels with the metric that fits them if no limit names one: it counts a rare label. Cases without labels give the zero
+// LabelledCases.
 func (cs *Set) Labelled(iface validators.Interface) (validators.LabelledCases, error) {
+	if cs.Record.Labels == "" {
+		return validators.LabelledCases{}, nil
+	}
 	rare, err := cs.Rare(iface, nil)
 	if err != nil {
 		return validators.LabelledCases{}, err
