@@ -56,7 +56,7 @@ func labelsOf(t *testing.T, dir, role, named string, iface validators.Interface)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := cases.Read(folder, ".", role, iface, "")
+	set, err := cases.Read(folder, ".", role, iface, t.TempDir())
 	if err == nil {
 		err = set.FindLabels(named, iface, nil)
 	}
