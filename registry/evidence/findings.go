@@ -24,7 +24,8 @@ type Findings struct {
 // if a failure keeps the engine from the machine that passed.
 func (cs Counted) Proofs(r artifact.Release, e artifact.Engine) Findings {
 	f := cs.Findings(PredicateParity, r, e)
-	f.Against = append(f.Against, cs.Findings(PredicatePerformance, r, e).Against...)
+	performance := cs.Findings(PredicatePerformance, r, e)
+	f.Against, f.ServedAgainst = append(f.Against, performance.Against...), append(f.ServedAgainst, performance.ServedAgainst...)
 	kept := func(pass Report) bool { return f.KeepsFrom(pass.Node) }
 	f.Passes, f.Served = slices.DeleteFunc(f.Passes, kept), slices.DeleteFunc(f.Served, kept)
 	return f

@@ -18,7 +18,6 @@ func judgeServed(j judging, req *Requirement, e artifact.Engine) {
 		return
 	}
 	found := j.counted.Proofs(j.release, e)
-	found.ServedAgainst = append(found.ServedAgainst, j.counted.Findings(evidence.PredicatePerformance, j.release, e).ServedAgainst...)
 	through := evidence.Findings{}
 	others := make(map[string]bool)
 	for _, pass := range append(found.Served, found.Passes...) {
@@ -30,12 +29,7 @@ func judgeServed(j judging, req *Requirement, e artifact.Engine) {
 		}
 	}
 	req.Met, req.Detail = true, "passed through "+rule.String()
-	for _, against := range found.ServedAgainst {
-		if against.Runtime.Served.By == rule.By {
-			req.cite(against.Claim)
-			req.refuse("%s; no later pass through %s on such a machine", against.Failure(), rule.By)
-		}
-	}
+	refuseServed(found, rule, req)
 	passes := through.Newest(j.policy.compared)
 	for kind := range found.Newest(j.policy.compared) {
 		if _, ok := passes[kind]; !ok {
@@ -53,6 +47,16 @@ func judgeServed(j judging, req *Requirement, e artifact.Engine) {
 		req.cite(passes[kind].Claim)
 		if _, why := j.policy.brokenRule(passes[kind], e, j.policy.passRules(e)...); why != "" {
 			req.deny("through %s: %s", rule, why)
+		}
+	}
+}
+
+// refuseServed marks the requirement as refused for every failure through the server of a rule.
+func refuseServed(found evidence.Findings, rule ServedRule, req *Requirement) {
+	for _, against := range found.ServedAgainst {
+		if against.Runtime.Served.By == rule.By {
+			req.cite(against.Claim)
+			req.refuse("%s; no later pass through %s on such a machine", against.Failure(), rule.By)
 		}
 	}
 }

@@ -82,3 +82,24 @@ func TestServed(t *testing.T) {
 		})
 	}
 }
+
+// Break-glass skips a pass through a server that is missing, and no failure through it.
+func TestServedInAnEmergency(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	skips := func(b *evidence.BreakGlass) { b.Skips = []string{policy.RequireServed} }
+	both := []evidence.Claim{breakGlass(r, "first", 9, skips), breakGlass(r, "second", 10, skips)}
+	failed := parity(r, r.Engines[0], 2, evidence.VerdictFail, through("triton", "2.51.0", true))
+	for name, c := range map[string]struct {
+		more []evidence.Claim
+		want string
+	}{"no pass": {nil, ""}, "a failure": {[]evidence.Claim{failed}, "no later pass through triton"}} {
+		p := emergency()
+		p.Require, p.Accuracy, p.Served = []string{policy.RequireSignature, policy.RequireParity}, nil, policy.ServedRule{By: "triton"}
+		p.BreakGlass = []string{policy.RequireServed}
+		d := p.Check(r, append(append(enough(r), both...), c.more...))
+		if got := unmet(d); d.Allowed() != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: allowed %t, unmet %q, want %q", name, d.Allowed(), got, c.want)
+		}
+	}
+}

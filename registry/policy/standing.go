@@ -175,6 +175,7 @@ func judgeFailures(j judging, req *Requirement, e artifact.Engine) {
 	req.Met, req.Detail = true, "no unhealed failure of a verifier"
 	found := j.counted.Proofs(j.release, e)
 	refuseFindings(found, req)
+	refuseServed(found, j.policy.Served, req)
 	if req.Met && len(found.Against) > 0 {
 		req.against, req.Detail = found.Against, "it is kept from "+found.Against[0].Kept()
 	}
