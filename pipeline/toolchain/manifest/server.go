@@ -125,11 +125,12 @@ func (s Server) checkProtocol(doc *strictyaml.Document) {
 	if s.Program == "" && (s.Folder != "" || len(s.Inputs) > 0) {
 		doc.At("folder").Problemf("folder, inputs: they belong to program; files is the folder that the server serves")
 	}
-	if !slices.Contains(serving.Protocols(), s.Protocol) {
+	known := slices.Contains(serving.Protocols(), s.Protocol)
+	if !known {
 		doc.At("protocol").Problemf("protocol %q%s: want %s", s.Protocol, registry.Suggest(s.Protocol, serving.Protocols()), strings.Join(serving.Protocols(), ", "))
 	}
 	tells := s.Protocol == serving.ProtocolREST || s.Protocol == serving.ProtocolGRPC
-	if s.Version == "" && !tells {
+	if s.Version == "" && known && !tells {
 		doc.At("version").Problemf("version: the protocol %s does not tell the version of the server: write it here", s.Protocol)
 	}
 	if s.Version != "" && (artifact.Constraint{Exact: s.Version}).Validate() != nil {

@@ -69,6 +69,11 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 			if err := cmp.Or(checkTimes(sensitivity, latency), own.Check()); err != nil {
 				return err
 			}
+			if through != "" {
+				if _, err := a.Toolchains().Server(through); err != nil {
+					return err
+				}
+			}
 			return a.With(c.Context(), func(i *wiring.Instance) error {
 				ref, err := a.ModelOrReference(c.Context(), i, "verify", environment, args)
 				if err != nil {
