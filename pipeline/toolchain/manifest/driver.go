@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,10 +38,7 @@ type Options struct {
 // prints no version; CodeInvalid if inputs of the manifest are missing or too many, or if the
 // tool could see private folders.
 func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
-	path, err := exec.LookPath(m.Executable)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := lookUp(m.Executable)
 	if err != nil {
 		return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s: %w", m.Name, err),
 			"install it under its licence (%s), or name its path in the manifest", m.Licence)

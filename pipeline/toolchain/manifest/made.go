@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,15 @@ type made struct {
 type consists struct {
 	folder string   // empty: that of the program
 	inputs []string // nil: every file in the folder
+}
+
+// lookUp returns the absolute path of a program, by its path or by a name on PATH.
+func lookUp(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // examine reads the files of the program at an absolute path: the inputs, or all files in its folder, and the system

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -193,10 +192,7 @@ func (s Server) Open(ctx context.Context, o Options) (*OpenedServer, error) {
 	opened := &OpenedServer{Server: s, options: o}
 	parts := map[string]any{}
 	if s.Program != "" {
-		path, err := exec.LookPath(s.Program)
-		if err == nil {
-			path, err = filepath.Abs(path)
-		}
+		path, err := lookUp(s.Program)
 		if err != nil {
 			return nil, registry.Lastingf(registry.CodeUnavailable, "server %s: %w", s.Name, err)
 		}
